@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors of every room: a code, a sentence, a place, and what to do; they pickle, and render in three lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self
+
+from tilekit.diag import render
+from tilekit.diag.diagnostic import Diagnostic, Note
+from tilekit.diag.sources import Located, Locator
+from tilekit.diag.span import Span
+
+
+class TilekitError(Exception):
+    """Anything that tilekit has to tell the one who must act."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        at: Span | None = None,
+        notes: Sequence[str | Note] = (),
+        help: str | None = None,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        placed = tuple((note, None) if isinstance(note, str) else note for note in notes)
+        self.diagnostic = Diagnostic(code, message, at, placed, help)
+        self.sources: Locator | None = None
+        self.data: dict[str, object] = dict(data or {})
+        super().__init__(code, message)
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+    @property
+    def message(self) -> str:
+        return self.diagnostic.message
+
+    def located(self, at: Span | None) -> Self:
+        """This error, placed at `at` unless it already knows a place of its own."""
+        if self.diagnostic.at is None and at is not None:
+            self.diagnostic = replace(self.diagnostic, at=at)
+        return self
+
+    def noted(self, text: str, at: Span | None = None) -> Self:
+        """This error with one more note."""
+        self.diagnostic = replace(self.diagnostic, notes=(*self.diagnostic.notes, (text, at)))
+        return self
+
+    def with_sources(self, sources: Locator) -> Self:
+        """This error, able to show its source lines; the nearest compile that caught it wins."""
+        if self.sources is None:
+            self.sources = sources
+        return self
+
+    # Python puts the class in front of str(), so only the other forms name it.
+    def __str__(self) -> str:
+        return render.text(self.diagnostic, self.sources)
+
+    def to_text(self) -> str:
+        return render.text(self.diagnostic, self.sources, type(self).__name__)
+
+    def to_ansi(self) -> str:
+        return render.ansi(self.diagnostic, self.sources, type(self).__name__)
+
+    def _repr_html_(self) -> str:
+        return render.html(self.diagnostic, self.sources, type(self).__name__)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints in place of a traceback."""
+        return self.to_ansi().split("\n")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        places = None if self.sources is None else Located.resolve(self.sources, self.diagnostic.spans())
+        return _rebuild, (type(self), self.diagnostic, places, self.data)
+
+
+def _rebuild(
+    cls: type[TilekitError], diagnostic: Diagnostic, sources: Located | None, data: dict[str, object]
+) -> TilekitError:
+    error = cls(
+        diagnostic.code, diagnostic.message, at=diagnostic.at, notes=diagnostic.notes, help=diagnostic.help, data=data
+    )
+    error.sources = sources
+    return error
+
+
+class LanguageError(TilekitError):
+    """The kernel says something that the language does not have."""
+
+
+class VerificationError(TilekitError):
+    """A program breaks a rule of the IR."""
+
+
+class LayoutError(TilekitError):
+    """No layout suits every instruction that touches a tensor."""
+
+
+class CodegenError(TilekitError):
+    """An instruction has no code on this target."""
+
+
+class ToolchainError(TilekitError):
+    """A compiler is missing, or refused the source; `data["messages"]` holds what it said."""
+
+
+class LaunchError(TilekitError):
+    """A compiled kernel could not be started."""
+
+
+class ArgumentError(TilekitError):
+    """A call's arguments do not suit the kernel's parameters."""
+
+
+class KernelError(TilekitError):
+    """A running kernel did wrong; `data` says what: kind, tensor, index, block, thread."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.data.get("kind", ""))
+
+
+class CacheError(TilekitError):
+    """The cache folder cannot be used."""
+
+
+class ConfigError(TilekitError):
+    """An option or an environment variable has a value that means nothing."""
+
+
+for _error in (
+    TilekitError,
+    LanguageError,
+    VerificationError,
+    LayoutError,
+    CodegenError,
+    ToolchainError,
+    LaunchError,
+    ArgumentError,
+    KernelError,
+    CacheError,
+    ConfigError,
+):
+    # a traceback reads `tilekit.diag.LanguageError`, the name people import
+    _error.__module__ = "tilekit.diag"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a span to the line a person sees now: resolved through live code objects only when something is shown."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Protocol
+
+from tilekit.diag.span import Span
+
+_DEF = re.compile(r"\s*(async\s+)?def\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A span in a file as it is now; lines count from 1, columns are byte offsets as in `ast`."""
+
+    filename: str
+    display_name: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+    text_line: str
+
+
+class Locator(Protocol):
+    """What rendering needs: the place of a span, or None when nobody knows it any more."""
+
+    def locate(self, span: Span) -> Location | None: ...
+
+
+@dataclass
+class Sources:
+    """The functions of a program by name, each with the code object it was read from.
+
+    `display` turns a file name into what a person calls it; a notebook gives one that answers `Cell In[3]`.
+    """
+
+    display: Callable[[str], str] = str
+    _codes: dict[str, CodeType] = field(default_factory=dict[str, CodeType])
+
+    def register(self, name: str, code: CodeType) -> None:
+        self._codes[name] = code
+
+    def locate(self, span: Span) -> Location | None:
+        code = self._codes.get(span.function)
+        if code is None:
+            return None
+        filename = code.co_filename
+        start = def_line(code)
+        line = start + span.line
+        text = linecache.getline(filename, line).rstrip("\r\n")
+        return Location(filename, self.display(filename), line, span.col, start + span.end_line, span.end_col, text)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Places resolved beforehand: what is left of `Sources` when an error travels to another process."""
+
+    places: Mapping[Span, Location]
+
+    @staticmethod
+    def resolve(sources: Locator, spans: Iterable[Span]) -> Located:
+        found = ((span, sources.locate(span)) for span in spans)
+        return Located({span: location for span, location in found if location is not None})
+
+    def locate(self, span: Span) -> Location | None:
+        return self.places.get(span)
+
+
+def def_line(code: CodeType) -> int:
+    """The line of the function's `def`; a code object begins at the first decorator instead."""
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename)
+    for number in range(first, len(lines) + 1):
+        if _DEF.match(lines[number - 1]):
+            return number
+    return first
