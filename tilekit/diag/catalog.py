@@ -20,9 +20,28 @@ LAYOUT: dict[str, str] = {}
 
 CODEGEN: dict[str, str] = {}
 
-TOOLCHAIN: dict[str, str] = {}
+TOOLCHAIN: dict[str, str] = {
+    "TK520": "hidet is missing or has another version",
+    "TK501": "source does not compile",
+    "TK502": "NVRTC is not installed",
+    "TK503": "CUDA headers are not installed",
+    "TK504": "compiler does not know the target",
+    "TK505": "nvcc is not installed",
+}
 
-ARGUMENTS_AND_LAUNCH: dict[str, str] = {}
+ARGUMENTS_AND_LAUNCH: dict[str, str] = {
+    "TK620": "grid expression cannot be used",
+    "TK621": "grid is out of range",
+    "TK622": "argument cannot be a pointer here",
+    "TK623": "tensor cannot be passed to a kernel",
+    "TK624": "kernel writes a read-only array",
+    "TK625": "number does not fit its parameter",
+    "TK626": "wrong number of arguments",
+    "TK627": "binary is for another GPU",
+    "TK628": "GPU refused the launch",
+    "TK629": "GPU faulted",
+    "TK630": "GPU cannot be used",
+}
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {}
 
@@ -33,6 +52,8 @@ CONFIGURATION_AND_CACHE: dict[str, str] = {
     "TK902": "option value cannot be used",
     "TK903": "environment variable cannot be read",
     "TK904": "unknown target",
+    "TK911": "cache folder cannot be written",
+    "TK912": "manifest is damaged",
 }
 
 TITLES: dict[str, str] = {
