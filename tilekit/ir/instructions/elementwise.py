@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise instructions: each is one scalar expression, applied at every position with NumPy broadcasting.
+
+`combine` is the whole meaning. The evaluator evaluates it on arrays, the emitter prints it on registers, so the two
+cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.inst import PURE, Instruction, operand, static
+from tilekit.ir.layout import mapping
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layouts import LayoutContext, broadcast_to
+from tilekit.ir.machine import Machine, Steps
+from tilekit.ir.surface import Number, Surface, broadcast_shapes, same_dtype
+from tilekit.ir.tensor import RegisterTensor
+from tilekit.lowir import scalar, scalar_eval
+from tilekit.lowir.scalar import Expr
+
+Layouts: TypeAlias = Mapping[RegisterTensor, RegisterLayout]
+
+UNARY: Mapping[str, Callable[[Expr], Expr]] = {
+    "neg": scalar.neg,
+    "abs": scalar.absolute,
+    "logical_not": scalar.logical_not,
+    **{
+        name: (lambda x, name=name: scalar.call(name, [x]))
+        for name in ("exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round")
+    },
+    "square": lambda x: scalar.mul(x, x),
+}
+FLOAT_ONLY = frozenset({"exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round"})
+
+BINARY: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "maximum": scalar.maximum,
+    "minimum": scalar.minimum,
+    "floordiv": scalar.floordiv,
+    "mod": scalar.mod,
+    "bitwise_and": scalar.bitwise_and,
+    "bitwise_or": scalar.bitwise_or,
+    "bitwise_xor": scalar.bitwise_xor,
+    "left_shift": scalar.left_shift,
+    "right_shift": scalar.right_shift,
+    "less": scalar.lt,
+    "less_equal": scalar.le,
+    "equal": scalar.eq,
+    "not_equal": scalar.ne,
+    "logical_and": scalar.logical_and,
+    "logical_or": scalar.logical_or,
+}
+COMPARISONS = frozenset({"less", "less_equal", "equal", "not_equal"})
+INTEGER_ONLY = frozenset({"floordiv", "mod", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
+
+
+class Elementwise(Instruction):
+    """An instruction whose result at a position depends on its operands at that position alone."""
+
+    def combine(self, *elements: Expr) -> Expr:
+        """The result at one position from the operands there, in the order of `inputs`."""
+        raise NotImplementedError
+
+    @property
+    def register_inputs(self) -> tuple[RegisterTensor, ...]:
+        return tuple(t for t in self.inputs if isinstance(t, RegisterTensor))
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        out = self.register_output
+        full = next((t for t in (out, *self.register_inputs) if t in known and t.shape == out.shape), None)
+        if full is None:
+            return {}
+        layout = known[full]
+        found = {} if out in known else {out: layout}
+        for tensor in self.register_inputs:
+            if tensor not in known:
+                found[tensor] = broadcast_to(layout, tensor.shape)
+        return found
+
+    def check(self, layouts: Layouts) -> str | None:
+        out = layouts[self.register_output]
+        for tensor in self.register_inputs:
+            if mapping.local_map(out, layouts[tensor]) is None:
+                return (
+                    f"a thread that holds an element of the result does not hold the matching element of "
+                    f"{tensor.name or 'an operand'}"
+                )
+        return None
+
+    def execute(self, machine: Machine) -> Steps:
+        values = [machine.read(t) for t in self.register_inputs]
+        elements = [scalar.var(f"x{i}", t.dtype) for i, t in enumerate(self.register_inputs)]
+        data = scalar_eval.evaluate(self.combine(*elements), dict(zip(elements, (v.data for v in values), strict=True)))
+        defined = np.ones((), dtype=bool)
+        for value in values:
+            defined = defined & value.defined
+        machine.write(self.register_output, data, defined)
+        yield from ()
+
+
+class AddInst(Elementwise, opcode="add", effects=PURE, order=8):
+    """`x + y`."""
+
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None) -> AddInst:
+        return AddInst(_binary_output("+", x, y, output), x, y)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.add(*elements)
+
+
+class SubInst(Elementwise, opcode="sub", effects=PURE, order=8):
+    """`x - y`."""
+
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None) -> SubInst:
+        return SubInst(_binary_output("-", x, y, output), x, y)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.sub(*elements)
+
+
+class MulInst(Elementwise, opcode="mul", effects=PURE, order=8):
+    """`x * y`."""
+
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None) -> MulInst:
+        return MulInst(_binary_output("*", x, y, output), x, y)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.mul(*elements)
+
+
+class DivInst(Elementwise, opcode="div", effects=PURE, order=8):
+    """`x / y`, floats only, IEEE rounding."""
+
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None) -> DivInst:
+        if not x.dtype.is_float():
+            raise errors.LanguageError(
+                "TK204", f"cannot divide {x.dtype} tiles with /", help="use // for integers, or cast to a float first"
+            )
+        return DivInst(_binary_output("/", x, y, output), x, y)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.div(*elements)
+
+
+class ElementwiseUnaryInst(Elementwise, opcode="unary", effects=PURE, order=8):
+    """A function of one tile, by its name in `UNARY`."""
+
+    x: RegisterTensor = operand()
+    op: str = static()
+
+    @staticmethod
+    def create(x: RegisterTensor, op: str, output: RegisterTensor | None = None) -> ElementwiseUnaryInst:
+        if op in FLOAT_ONLY and not x.dtype.is_float():
+            raise errors.LanguageError(
+                "TK204", f"{op} needs a float tile, got {x.dtype}", help=f"cast it first: self.{op}(x.to(float32))"
+            )
+        if op == "logical_not" and x.dtype is not dtypes.boolean:
+            raise errors.LanguageError("TK204", f"not needs a boolean tile, got {x.dtype}", help="compare it with 0")
+        return ElementwiseUnaryInst(_output(x.dtype, x.shape, output), x, op)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return UNARY[self.op](*elements)
+
+
+class ElementwiseBinaryInst(Elementwise, opcode="binary", effects=PURE, order=8):
+    """A function of two tiles, by its name in `BINARY`."""
+
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+    op: str = static()
+
+    @staticmethod
+    def create(
+        x: RegisterTensor, y: RegisterTensor, op: str, output: RegisterTensor | None = None
+    ) -> ElementwiseBinaryInst:
+        if op in INTEGER_ONLY and x.dtype.is_float():
+            raise errors.LanguageError("TK204", f"{op} needs integer tiles, got {x.dtype}")
+        if op in ("logical_and", "logical_or") and x.dtype is not dtypes.boolean:
+            raise errors.LanguageError("TK204", f"{op} needs boolean tiles, got {x.dtype}", help="compare them with 0")
+        out = _binary_output(op, x, y, output, dtypes.boolean if op in COMPARISONS else None)
+        return ElementwiseBinaryInst(out, x, y, op)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return BINARY[self.op](*elements)
+
+
+class CastInst(Elementwise, opcode="cast", effects=PURE, order=8):
+    """The values of `x` in the dtype of the result."""
+
+    x: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, output: RegisterTensor) -> CastInst:
+        if x.shape != output.shape:
+            raise errors.LanguageError("TK203", f"a cast keeps the shape: {list(x.shape)} is not {list(output.shape)}")
+        return CastInst(output, x)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.cast(elements[0], self.register_output.dtype)
+
+
+class WhereInst(Elementwise, opcode="where", effects=PURE, order=8):
+    """`x` where the condition holds, else `y`."""
+
+    cond: RegisterTensor = operand()
+    x: RegisterTensor = operand()
+    y: RegisterTensor = operand()
+
+    @staticmethod
+    def create(
+        cond: RegisterTensor, x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None
+    ) -> WhereInst:
+        if cond.dtype is not dtypes.boolean:
+            raise errors.LanguageError(
+                "TK204", f"where needs a boolean condition, got {cond.dtype}", help="compare it with 0"
+            )
+        same_dtype("where", x, y)
+        return WhereInst(_output(x.dtype, broadcast_shapes("where", cond, x, y), output), cond, x, y)
+
+    def combine(self, *elements: Expr) -> Expr:
+        return scalar.where(*elements)
+
+
+def _output(dtype: DataType, shape: tuple[int, ...], output: RegisterTensor | None) -> RegisterTensor:
+    if output is None:
+        return RegisterTensor.create(dtype, shape)
+    if output.dtype is not dtype or output.shape != shape:
+        raise errors.LanguageError(
+            "TK203", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
+        )
+    return output
+
+
+def _binary_output(
+    op: str, x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None, dtype: DataType | None = None
+) -> RegisterTensor:
+    same_dtype(op, x, y)
+    if dtype is None and x.dtype is dtypes.boolean and not op.startswith(("logical", "bitwise")):
+        raise errors.LanguageError("TK204", f"cannot compute {op} of boolean tiles", help="cast them to an integer")
+    return _output(dtype or x.dtype, broadcast_shapes(op, x, y), output)
+
+
+class ElementwiseMethods(Surface):
+    """The elementwise part of the kernel language."""
+
+    def _unary(self, op: str, x: RegisterTensor, out: RegisterTensor | None) -> RegisterTensor:
+        self._tile(op, x)
+        return self._emit(ElementwiseUnaryInst.create(x, op, out))
+
+    def _binary(self, op: str, x: RegisterTensor | Number, y: RegisterTensor | Number, out: RegisterTensor | None) -> RegisterTensor:
+        x, y = self._tiles(op, x, y)
+        return self._emit(ElementwiseBinaryInst.create(x, y, op, out))
+
+    def add(
+        self, x: RegisterTensor | Number, y: RegisterTensor | Number, *, out: RegisterTensor | None = None
+    ) -> RegisterTensor:
+        """Return `x + y`, elementwise with NumPy broadcasting.
+
+        Parameters
+        ----------
+        x, y
+            Tiles of one dtype, or a scalar, which is converted to the dtype of the other.
+        out
+            A tile of the result's shape and dtype to write instead of making a new one.
+        """
+        x, y = self._tiles("+", x, y)
+        return self._emit(AddInst.create(x, y, out))
+
+    def maximum(
+        self, x: RegisterTensor | Number, y: RegisterTensor | Number, *, out: RegisterTensor | None = None
+    ) -> RegisterTensor:
+        """Return the larger of `x` and `y` at each position; NaN where either is NaN, as in torch.maximum."""
+        return self._binary("maximum", x, y, out)
+
+    def minimum(
+        self, x: RegisterTensor | Number, y: RegisterTensor | Number, *, out: RegisterTensor | None = None
+    ) -> RegisterTensor:
+        """Return the smaller of `x` and `y` at each position; NaN where either is NaN, as in torch.minimum."""
+        return self._binary("minimum", x, y, out)
+
+    def abs(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the absolute value of each element."""
+        return self._unary("abs", x, out)
+
+    def exp(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return e to the power of each element; float tiles."""
+        return self._unary("exp", x, out)
+
+    def exp2(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return 2 to the power of each element; float tiles."""
+        return self._unary("exp2", x, out)
+
+    def log(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the natural logarithm of each element; float tiles."""
+        return self._unary("log", x, out)
+
+    def sin(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the sine of each element, in radians; float tiles."""
+        return self._unary("sin", x, out)
+
+    def cos(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the cosine of each element, in radians; float tiles."""
+        return self._unary("cos", x, out)
+
+    def round(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the nearest integer of each element, halves to even (PTX cvt.rni); float tiles."""
+        return self._unary("round", x, out)
+
+    def square(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the square of each element."""
+        return self._unary("square", x, out)
+
+    def sqrt(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return the square root of each element, IEEE rounding; float tiles."""
+        return self._unary("sqrt", x, out)
+
+    def rsqrt(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
+        """Return one over the square root of each element; float tiles."""
+        return self._unary("rsqrt", x, out)
+
+    def clip(
+        self, x: RegisterTensor, min: Number, max: Number, *, out: RegisterTensor | None = None  # noqa: A002
+    ) -> RegisterTensor:
+        """Return `x` limited to [min, max]: first raised to `min`, then lowered to `max`."""
+        return self._binary("minimum", self._binary("maximum", x, min, None), max, out)
+
+    def cast(self, x: RegisterTensor, dtype: DataType) -> RegisterTensor:
+        """Return the values of `x` in `dtype`; the same tile where it has that dtype.
+
+        Floats round to nearest even. A float becomes an integer by truncation and saturates at the integer's range,
+        NaN becoming 0 (PTX ISA, cvt).
+        """
+        self._tile("cast", x)
+        if x.dtype is dtype:
+            return x
+        return self._emit(CastInst.create(x, RegisterTensor.create(dtype, x.shape)))
+
+    def where(
+        self,
+        cond: RegisterTensor,
+        x: RegisterTensor | Number,
+        y: RegisterTensor | Number,
+        *,
+        out: RegisterTensor | None = None,
+    ) -> RegisterTensor:
+        """Return `x` where the boolean tile `cond` holds and `y` elsewhere."""
+        self._tile("where", cond)
+        x, y = self._tiles("where", x, y)
+        return self._emit(WhereInst.create(cond, x, y, out))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the methods of the kernel language share: emitting an instruction, and making tiles of scalars."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.ir.inst import Instruction
+from tilekit.ir.tensor import RegisterTensor
+from tilekit.lowir.scalar import Expr
+
+Number: TypeAlias = "int | float | bool | Expr | dtypes.Literal"
+
+
+class Surface:
+    """The part of `self` that a mixin of methods may use; the front end supplies both."""
+
+    def _emit(self, inst: Instruction) -> Any:
+        """Append the instruction to the kernel and return its output."""
+        raise errors.LanguageError("TK101", "tile instructions only work inside a kernel's __call__ or its methods")
+
+    def _fill(self, value: Number, like: RegisterTensor) -> RegisterTensor:
+        """A tile without dimensions that holds `value` in the dtype of `like`."""
+        raise errors.LanguageError("TK101", "tile instructions only work inside a kernel's __call__ or its methods")
+
+    def _tile(self, op: str, x: object) -> None:
+        if not isinstance(x, RegisterTensor):
+            raise errors.LanguageError(
+                "TK205", f"{op} needs a register tensor, got {describe(x)}", help="load it first: self.load_global(…)"
+            )
+
+    def _tiles(
+        self, op: str, x: RegisterTensor | Number, y: RegisterTensor | Number
+    ) -> tuple[RegisterTensor, RegisterTensor]:
+        """Both operands as tiles: a scalar takes the dtype of the other side."""
+        if isinstance(x, RegisterTensor):
+            return x, y if isinstance(y, RegisterTensor) else self._fill(y, x)
+        self._tile(op, y)
+        assert isinstance(y, RegisterTensor)
+        return self._fill(x, y), y
+
+
+def describe(value: object) -> str:
+    """A value in the words of an error message."""
+    if isinstance(value, RegisterTensor):
+        return f"a {value.dtype}{list(value.shape)} tile"
+    if isinstance(value, Expr):
+        return "a scalar expression"
+    return f"{value!r} of type {type(value).__name__}"
+
+
+def same_dtype(op: str, x: RegisterTensor, y: RegisterTensor) -> None:
+    if x.dtype is not y.dtype:
+        raise errors.LanguageError(
+            "TK202",
+            f"{op} needs tiles of one dtype, got {x.dtype} and {y.dtype}",
+            help=f"cast one of them, for example with .to({x.dtype})",
+        )
+
+
+def broadcast_shapes(op: str, *tiles: RegisterTensor) -> tuple[int, ...]:
+    """The common shape by NumPy's rules."""
+    rank = max(len(tile.shape) for tile in tiles)
+    common = [1] * rank
+    for tile in tiles:
+        for dim, extent in enumerate(tile.shape, start=rank - len(tile.shape)):
+            if extent == 1 or common[dim] == extent:
+                continue
+            if common[dim] != 1:
+                shapes = " and ".join(str(list(t.shape)) for t in tiles)
+                raise errors.LanguageError(
+                    "TK203",
+                    f"{op} cannot broadcast {shapes}: {common[dim]} is not {extent}",
+                    help="each dimension must be equal or 1, counted from the last",
+                )
+            common[dim] = extent
+    return tuple(common)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of the tile IR: typed, shaped, compared by identity, each in one memory space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.node import Node
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor(Node):
+    """A tensor of one dtype; `name` is the user's name for it and reaches the generated source."""
+
+    dtype: DataType
+    name: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class RegisterTensor(Tensor):
+    """A tensor spread over the registers of a thread group; the layout says which thread holds which element."""
+
+    shape: tuple[int, ...]
+    optional_layout: RegisterLayout | None = None
+
+    @staticmethod
+    def create(
+        dtype: DataType, shape: Sequence[int], optional_layout: RegisterLayout | None = None, *, name: str = ""
+    ) -> RegisterTensor:
+        extents = tuple(shape)
+        if any(isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in extents):
+            raise errors.LanguageError(
+                "TK201",
+                f"a register tensor needs a shape of positive compile-time integers, got {list(extents)}",
+                help="make the extents constants: pass them to __init__, or annotate the parameter as int",
+            )
+        if optional_layout is not None and tuple(optional_layout.shape) != extents:
+            raise errors.LayoutError("TK301", f"a layout of shape {list(optional_layout.shape)} cannot hold {list(extents)}")
+        return RegisterTensor(dtype, extents, optional_layout, name=name)
+
+    @property
+    def layout(self) -> RegisterLayout:
+        if self.optional_layout is None:
+            raise errors.LayoutError("TK302", f"register tensor {self.name or '(unnamed)'} has no layout yet")
+        return self.optional_layout
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalLayout:
+    """Where element (i, j, …) lies: at `sum(index * stride)` elements, the strides and the sum in int64."""
+
+    shape: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+
+    @staticmethod
+    def row_major(shape: Sequence[Expr]) -> GlobalLayout:
+        strides: list[Expr] = []
+        stride: Expr = scalar.constant(dtypes.int64, 1)
+        for extent in reversed(shape):
+            strides.append(stride)
+            stride = scalar.mul(stride, scalar.cast(extent, dtypes.int64))
+        return GlobalLayout(tuple(shape), tuple(reversed(strides)))
+
+    def offset(self, index: Sequence[Expr]) -> Expr:
+        """The element offset of `index` as an int64 expression: it does not overflow past 2^31 elements."""
+        total: Expr = scalar.constant(dtypes.int64, 0)
+        for component, stride in zip(index, self.strides, strict=True):
+            total = scalar.add(total, scalar.mul(scalar.cast(component, dtypes.int64), stride))
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalTensor(Tensor):
+    """A strided view of global memory."""
+
+    layout: GlobalLayout
+
+    @staticmethod
+    def create(dtype: DataType, layout: GlobalLayout, *, name: str = "") -> GlobalTensor:
+        return GlobalTensor(dtype, layout, name=name)
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return self.layout.shape
