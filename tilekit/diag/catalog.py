@@ -5,7 +5,22 @@ TK1xx language · TK2xx types and shapes · TK3xx layout · TK4xx code generatio
 launch · TK7xx simulator and runtime · TK8xx notebook · TK9xx configuration and cache.
 """
 
-LANGUAGE: dict[str, str] = {}
+LANGUAGE: dict[str, str] = {
+    "TK101": "only available inside a kernel",
+    "TK102": "unknown attribute or name",
+    "TK103": "Python that the kernel language does not have",
+    "TK104": "wrong arguments in a call",
+    "TK105": "name does not exist on every path",
+    "TK106": "value must be known at compile time",
+    "TK107": "kernel parameter cannot be used",
+    "TK108": "launch attribute is missing or wrong",
+    "TK109": "host function failed",
+    "TK110": "static assertion failed",
+    "TK111": "source of a kernel cannot be read",
+    "TK112": "return cannot be used here",
+    "TK113": "autotune space is not valid",
+    "TK114": "rebinding under run-time control flow",
+}
 
 TYPES_AND_SHAPES: dict[str, str] = {
     "TK201": "unknown type name",
@@ -14,9 +29,17 @@ TYPES_AND_SHAPES: dict[str, str] = {
     "TK204": "shapes do not match",
     "TK205": "type does not exist in the other library",
     "TK206": "number cannot be made into this type",
+    "TK211": "shape of a tile is not constant",
+    "TK212": "types do not match",
+    "TK213": "shapes do not match",
+    "TK214": "operation does not exist for this type",
+    "TK215": "operand of another kind",
 }
 
-LAYOUT: dict[str, str] = {}
+LAYOUT: dict[str, str] = {
+    "TK301": "layout has another shape",
+    "TK302": "tile has no layout yet",
+}
 
 CODEGEN: dict[str, str] = {}
 

@@ -28,7 +28,7 @@ class Surface:
     def _tile(self, op: str, x: object) -> None:
         if not isinstance(x, RegisterTensor):
             raise errors.LanguageError(
-                "TK205", f"{op} needs a register tensor, got {describe(x)}", help="load it first: self.load_global(…)"
+                "TK215", f"{op} needs a register tensor, got {describe(x)}", help="load it first: self.load_global(…)"
             )
 
     def _tiles(
@@ -54,7 +54,7 @@ def describe(value: object) -> str:
 def same_dtype(op: str, x: RegisterTensor, y: RegisterTensor) -> None:
     if x.dtype is not y.dtype:
         raise errors.LanguageError(
-            "TK202",
+            "TK212",
             f"{op} needs tiles of one dtype, got {x.dtype} and {y.dtype}",
             help=f"cast one of them, for example with .to({x.dtype})",
         )
@@ -71,7 +71,7 @@ def broadcast_shapes(op: str, *tiles: RegisterTensor) -> tuple[int, ...]:
             if common[dim] != 1:
                 shapes = " and ".join(str(list(t.shape)) for t in tiles)
                 raise errors.LanguageError(
-                    "TK203",
+                    "TK213",
                     f"{op} cannot broadcast {shapes}: {common[dim]} is not {extent}",
                     help="each dimension must be equal or 1, counted from the last",
                 )

@@ -156,7 +156,7 @@ class DivInst(Elementwise, opcode="div", effects=PURE, order=8):
     def create(x: RegisterTensor, y: RegisterTensor, output: RegisterTensor | None = None) -> DivInst:
         if not x.dtype.is_float():
             raise errors.LanguageError(
-                "TK204", f"cannot divide {x.dtype} tiles with /", help="use // for integers, or cast to a float first"
+                "TK214", f"cannot divide {x.dtype} tiles with /", help="use // for integers, or cast to a float first"
             )
         return DivInst(_binary_output("/", x, y, output), x, y)
 
@@ -174,10 +174,10 @@ class ElementwiseUnaryInst(Elementwise, opcode="unary", effects=PURE, order=8):
     def create(x: RegisterTensor, op: str, output: RegisterTensor | None = None) -> ElementwiseUnaryInst:
         if op in FLOAT_ONLY and not x.dtype.is_float():
             raise errors.LanguageError(
-                "TK204", f"{op} needs a float tile, got {x.dtype}", help=f"cast it first: self.{op}(x.to(float32))"
+                "TK214", f"{op} needs a float tile, got {x.dtype}", help=f"cast it first: self.{op}(x.to(float32))"
             )
         if op == "logical_not" and x.dtype is not dtypes.boolean:
-            raise errors.LanguageError("TK204", f"not needs a boolean tile, got {x.dtype}", help="compare it with 0")
+            raise errors.LanguageError("TK214", f"not needs a boolean tile, got {x.dtype}", help="compare it with 0")
         return ElementwiseUnaryInst(_output(x.dtype, x.shape, output), x, op)
 
     def combine(self, *elements: Expr) -> Expr:
@@ -196,9 +196,9 @@ class ElementwiseBinaryInst(Elementwise, opcode="binary", effects=PURE, order=8)
         x: RegisterTensor, y: RegisterTensor, op: str, output: RegisterTensor | None = None
     ) -> ElementwiseBinaryInst:
         if op in INTEGER_ONLY and x.dtype.is_float():
-            raise errors.LanguageError("TK204", f"{op} needs integer tiles, got {x.dtype}")
+            raise errors.LanguageError("TK214", f"{op} needs integer tiles, got {x.dtype}")
         if op in ("logical_and", "logical_or") and x.dtype is not dtypes.boolean:
-            raise errors.LanguageError("TK204", f"{op} needs boolean tiles, got {x.dtype}", help="compare them with 0")
+            raise errors.LanguageError("TK214", f"{op} needs boolean tiles, got {x.dtype}", help="compare them with 0")
         out = _binary_output(op, x, y, output, dtypes.boolean if op in COMPARISONS else None)
         return ElementwiseBinaryInst(out, x, y, op)
 
@@ -214,7 +214,7 @@ class CastInst(Elementwise, opcode="cast", effects=PURE, order=8):
     @staticmethod
     def create(x: RegisterTensor, output: RegisterTensor) -> CastInst:
         if x.shape != output.shape:
-            raise errors.LanguageError("TK203", f"a cast keeps the shape: {list(x.shape)} is not {list(output.shape)}")
+            raise errors.LanguageError("TK213", f"a cast keeps the shape: {list(x.shape)} is not {list(output.shape)}")
         return CastInst(output, x)
 
     def combine(self, *elements: Expr) -> Expr:
@@ -234,7 +234,7 @@ class WhereInst(Elementwise, opcode="where", effects=PURE, order=8):
     ) -> WhereInst:
         if cond.dtype is not dtypes.boolean:
             raise errors.LanguageError(
-                "TK204", f"where needs a boolean condition, got {cond.dtype}", help="compare it with 0"
+                "TK214", f"where needs a boolean condition, got {cond.dtype}", help="compare it with 0"
             )
         same_dtype("where", x, y)
         return WhereInst(_output(x.dtype, broadcast_shapes("where", cond, x, y), output), cond, x, y)
@@ -248,7 +248,7 @@ def _output(dtype: DataType, shape: tuple[int, ...], output: RegisterTensor | No
         return RegisterTensor.create(dtype, shape)
     if output.dtype is not dtype or output.shape != shape:
         raise errors.LanguageError(
-            "TK203", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
+            "TK213", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
         )
     return output
 
@@ -258,7 +258,7 @@ def _binary_output(
 ) -> RegisterTensor:
     same_dtype(op, x, y)
     if dtype is None and x.dtype is dtypes.boolean and not op.startswith(("logical", "bitwise")):
-        raise errors.LanguageError("TK204", f"cannot compute {op} of boolean tiles", help="cast them to an integer")
+        raise errors.LanguageError("TK214", f"cannot compute {op} of boolean tiles", help="cast them to an integer")
     return _output(dtype or x.dtype, broadcast_shapes(op, x, y), output)
 
 

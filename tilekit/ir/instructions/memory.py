@@ -50,10 +50,10 @@ class GlobalViewInst(Instruction, opcode="global_view", effects=PURE):
     def create(output: GlobalTensor, ptr: Expr) -> GlobalViewInst:
         kind = scalar.dtype_of(ptr)
         if not isinstance(kind, PointerType):
-            raise errors.LanguageError("TK205", f"global_view needs a pointer, got a {kind} scalar")
+            raise errors.LanguageError("TK215", f"global_view needs a pointer, got a {kind} scalar")
         if kind.base is not output.dtype and kind is not dtypes.void_p:
             raise errors.LanguageError(
-                "TK202", f"the pointer is ~{kind.base}, but the view asks for dtype {output.dtype}"
+                "TK212", f"the pointer is ~{kind.base}, but the view asks for dtype {output.dtype}"
             )
         return GlobalViewInst(output, ptr)
 
@@ -216,25 +216,25 @@ def _check_box(
     rank = len(tensor.shape)
     if tensor.dtype is not tile.dtype:
         raise errors.LanguageError(
-            "TK202",
+            "TK212",
             f"{op}: the tile is {tile.dtype}, the tensor in global memory {tensor.dtype}",
             help=f"cast the tile: .to({tensor.dtype})",
         )
     if len(offsets) != rank:
         raise errors.LanguageError(
-            "TK203", f"{op} needs one offset per dimension: the tensor has {rank}, got {len(offsets)} offsets"
+            "TK213", f"{op} needs one offset per dimension: the tensor has {rank}, got {len(offsets)} offsets"
         )
     if len(dims) != len(tile.shape):
         raise errors.LanguageError(
-            "TK203",
+            "TK213",
             f"{op}: a tile of {len(tile.shape)} dimensions cannot run along {len(dims)} dimensions of the tensor",
             help="give dims=, the tensor dimension that each tile dimension runs along",
         )
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
-        raise errors.LanguageError("TK203", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor")
+        raise errors.LanguageError("TK213", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor")
     for start in offsets:
         if not isinstance(kind := scalar.dtype_of(start), DataType) or not kind.is_integer():
-            raise errors.LanguageError("TK205", f"{op}: an offset must be an integer, got {kind}")
+            raise errors.LanguageError("TK215", f"{op}: an offset must be an integer, got {kind}")
 
 
 class MemoryMethods(Surface):
@@ -262,13 +262,13 @@ class MemoryMethods(Surface):
             The distance in elements between neighbors along each dimension; row-major by default.
         """
         if not isinstance(ptr, Expr):
-            raise errors.LanguageError("TK205", f"global_view needs a pointer parameter, got {describe(ptr)}")
+            raise errors.LanguageError("TK215", f"global_view needs a pointer parameter, got {describe(ptr)}")
         extents = [_index("shape", extent) for extent in shape]
         layout = GlobalLayout.row_major(extents)
         if strides is not None:
             if len(strides) != len(extents):
                 raise errors.LanguageError(
-                    "TK203", f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides"
+                    "TK213", f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides"
                 )
             layout = GlobalLayout(
                 tuple(extents), tuple(scalar.cast(_index("strides", s), dtypes.int64) for s in strides)
@@ -302,13 +302,13 @@ class MemoryMethods(Surface):
         """
         if not isinstance(src, GlobalTensor):
             raise errors.LanguageError(
-                "TK205", f"load_global needs a global tensor, got {describe(src)}", help="make one with self.global_view"
+                "TK215", f"load_global needs a global tensor, got {describe(src)}", help="make one with self.global_view"
             )
         if shape is None and out is None:
-            raise errors.LanguageError("TK204", "load_global needs the shape of the tile: give shape= or out=")
+            raise errors.LanguageError("TK214", "load_global needs the shape of the tile: give shape= or out=")
         tile = out if out is not None else RegisterTensor.create(src.dtype, tuple(shape or ()))
         if shape is not None and tuple(shape) != tile.shape:
-            raise errors.LanguageError("TK203", f"load_global: shape={list(shape)}, but out has {list(tile.shape)}")
+            raise errors.LanguageError("TK213", f"load_global: shape={list(shape)}, but out has {list(tile.shape)}")
         return self._emit(
             LoadGlobalInst.create(src, [_index("offsets", o) for o in offsets], _dims(src, tile, dims), tile)
         )
@@ -336,7 +336,7 @@ class MemoryMethods(Surface):
         """
         if not isinstance(dst, GlobalTensor):
             raise errors.LanguageError(
-                "TK205", f"store_global needs a global tensor, got {describe(dst)}", help="make one with self.global_view"
+                "TK215", f"store_global needs a global tensor, got {describe(dst)}", help="make one with self.global_view"
             )
         self._tile("store_global", src)
         self._emit(StoreGlobalInst.create(dst, src, [_index("offsets", o) for o in offsets], _dims(dst, src, dims)))
@@ -347,7 +347,7 @@ def _dims(tensor: GlobalTensor, tile: RegisterTensor, dims: Sequence[int] | None
     if dims is None:
         if len(tile.shape) > rank:
             raise errors.LanguageError(
-                "TK203", f"a tile of {len(tile.shape)} dimensions does not fit in a tensor of {rank}"
+                "TK213", f"a tile of {len(tile.shape)} dimensions does not fit in a tensor of {rank}"
             )
         return list(range(rank - len(tile.shape), rank))
     return [d + rank if d < 0 else d for d in dims]
@@ -355,5 +355,5 @@ def _dims(tensor: GlobalTensor, tile: RegisterTensor, dims: Sequence[int] | None
 
 def _index(what: str, value: Expr | int) -> Expr:
     if isinstance(value, bool) or not isinstance(value, (int, Expr)):
-        raise errors.LanguageError("TK205", f"{what} needs integers or integer expressions, got {describe(value)}")
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     return value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)

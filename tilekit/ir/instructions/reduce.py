@@ -69,16 +69,16 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
         output: RegisterTensor | None = None,
     ) -> ReduceInst:
         if op in ("any", "all") and x.dtype is not dtypes.boolean:
-            raise errors.LanguageError("TK204", f"{op} needs a boolean tile, got {x.dtype}", help="compare it with 0")
+            raise errors.LanguageError("TK214", f"{op} needs a boolean tile, got {x.dtype}", help="compare it with 0")
         if op not in ("any", "all") and x.dtype is dtypes.boolean:
-            raise errors.LanguageError("TK204", f"cannot compute {op} of a boolean tile", help="cast it to int32 first")
+            raise errors.LanguageError("TK214", f"cannot compute {op} of a boolean tile", help="cast it to int32 first")
         dims = _dims(op, x, dim)
         shape = tuple(1 if d in dims else extent for d, extent in enumerate(x.shape) if keepdim or d not in dims)
         if output is None:
             output = RegisterTensor.create(x.dtype, shape)
         elif output.dtype is not x.dtype or output.shape != shape:
             raise errors.LanguageError(
-                "TK203", f"{op} gives {x.dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
+                "TK213", f"{op} gives {x.dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
             )
         return ReduceInst(output, x, dims, op, keepdim)
 
@@ -116,7 +116,7 @@ def _dims(op: str, x: RegisterTensor, dim: int | Sequence[int] | None) -> tuple[
     given = [dim] if isinstance(dim, int) else list(dim)
     dims = sorted(d + rank if d < 0 else d for d in given)
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
-        raise errors.LanguageError("TK203", f"{op}: dim={given} are not distinct dimensions of a rank-{rank} tile")
+        raise errors.LanguageError("TK213", f"{op}: dim={given} are not distinct dimensions of a rank-{rank} tile")
     return tuple(dims)
 
 

@@ -60,7 +60,7 @@ class AssignInst(Instruction, opcode="assign", effects=PURE, order=14):
     def create(output: RegisterTensor, x: RegisterTensor) -> AssignInst:
         if output.dtype is not x.dtype or output.shape != x.shape:
             raise errors.LanguageError(
-                "TK203",
+                "TK213",
                 f"cannot assign {describe(x)} to {describe(output)}",
                 help="shape and dtype of a name that a loop or a branch rebinds must stay the same",
             )
@@ -116,7 +116,7 @@ class RegisterMethods(Surface):
         arity = len(inspect.signature(init).parameters)
         if arity != len(tile.shape):
             raise errors.LanguageError(
-                "TK204", f"init takes {arity} positions, but the tile has {len(tile.shape)} dimensions"
+                "TK214", f"init takes {arity} positions, but the tile has {len(tile.shape)} dimensions"
             )
         return self._emit(AllocateRegisterInst.create(tile, lambda axes: scalar.convert(init(*axes), dtype)))
 
