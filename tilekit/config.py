@@ -103,7 +103,9 @@ class Config:
     cache_dir: Path = field(
         default_factory=default_cache_dir, metadata=_option("cache_dir", _path, "TILEKIT_CACHE_DIR", "TILUS_CACHE_DIR")
     )
-    parallel_workers: int = field(default_factory=available_cpus, metadata=_option("parallel_workers", _positive))
+    parallel_workers: int = field(
+        default_factory=available_cpus, metadata=_option("parallel_workers", _positive, "TILUS_PARALLEL_WORKERS")
+    )
     bench_warmup: int = field(default=5, metadata=_option("bench_warmup", _natural))
     bench_repeat: int = field(default=50, metadata=_option("bench_repeat", _positive))
     toolchain: Toolchain = field(default=Toolchain.NVRTC, metadata=_option("toolchain", _toolchain))
@@ -144,7 +146,7 @@ def clear_session_defaults() -> None:
 
 
 def resolve(overrides: Mapping[str, object] | None = None) -> Config:
-    """The Config in force: `overrides` by option name, then what the session set, then the environment, then defaults."""
+    """The Config in force: `overrides` by option name win over the session, it over the environment, it over defaults."""
     given = {name: read_option(name, value) for name, value in (overrides or {}).items()}
     chosen = _environment() | _session | given
     return Config(**{OPTIONS[name][0]: value for name, value in chosen.items()})  # pyright: ignore[reportArgumentType]
@@ -176,6 +178,8 @@ def _environment() -> dict[str, object]:
             found[name] = option.read(text)
         except ValueError as wanted:
             raise ConfigError(
-                "TK903", f"{variable}={text!r} in the environment means nothing here", help=f"set it to {wanted}, or unset it"
+                "TK903",
+                f"{variable}={text!r} in the environment means nothing here",
+                help=f"set it to {wanted}, or unset it",
             ) from None
     return found

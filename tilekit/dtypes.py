@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from tilekit.diag import LanguageError, suggest
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
 
     NumpyValue = np.generic | np.ndarray[Any, Any]
 
@@ -42,46 +40,22 @@ class Specials(Enum):
     FINITE = "none: every pattern of bits is a number"
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class DataType:
     """One scalar or vector type. There is one object per name, so types compare by identity and pickle by name."""
-
-    __slots__ = ("element", "exponent_nbits", "kind", "lanes", "mantissa_nbits", "name", "nbits", "short_name", "specials")
-
-    # Without this, iterating would call T[0], T[1], ... for ever.
-    __iter__ = None
 
     name: str
     short_name: str
     kind: Kind
     nbits: int
-    exponent_nbits: int
-    mantissa_nbits: int
-    specials: Specials
-    lanes: int
-    element: DataType
+    exponent_nbits: int = 0
+    mantissa_nbits: int = 0
+    specials: Specials = Specials.IEEE
+    lanes: int = 1
+    vector_of: DataType | None = None
 
-    def __init__(
-        self,
-        name: str,
-        short_name: str,
-        kind: Kind,
-        nbits: int,
-        exponent_nbits: int = 0,
-        mantissa_nbits: int = 0,
-        specials: Specials = Specials.IEEE,
-        lanes: int = 1,
-        element: DataType | None = None,
-    ) -> None:
-        values = (name, short_name, kind, nbits, exponent_nbits, mantissa_nbits, specials, lanes, element or self)
-        fields = ("name", "short_name", "kind", "nbits", "exponent_nbits", "mantissa_nbits", "specials", "lanes", "element")
-        for field, value in zip(fields, values, strict=True):
-            object.__setattr__(self, field, value)
-
-    def __setattr__(self, field: str, value: object) -> None:
-        raise AttributeError(f"{self.name} is a type: its {field} cannot be set")
-
-    def __delattr__(self, field: str) -> None:
-        raise AttributeError(f"{self.name} is a type: its {field} cannot be deleted")
+    # without this, iterating would call T[0], T[1], ... for ever
+    __iter__ = None
 
     def __repr__(self) -> str:
         return "boolean" if self.kind is Kind.BOOL else self.name
@@ -91,9 +65,6 @@ class DataType:
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __reduce__(self) -> tuple[object, ...]:
         return parse, (self.name,)
@@ -122,8 +93,13 @@ class DataType:
 
     # ---------------------------------------------------------------- what it is
 
+    @property
+    def element(self) -> DataType:
+        """The type of one lane: the type itself, unless it is a vector."""
+        return self if self.vector_of is None else self.vector_of
+
     def is_vector(self) -> bool:
-        return self.element is not self
+        return self.vector_of is not None
 
     def is_boolean(self) -> bool:
         return self.kind is Kind.BOOL
@@ -192,7 +168,7 @@ class DataType:
     @property
     def max_value(self) -> int | float:
         """The largest finite value, exactly."""
-        match self._scalar().kind:
+        match self.require_scalar().kind:
             case Kind.BOOL:
                 return True
             case Kind.INT:
@@ -207,7 +183,7 @@ class DataType:
     @property
     def min_value(self) -> int | float:
         """The smallest value: of floats, the largest finite one below zero."""
-        match self._scalar().kind:
+        match self.require_scalar().kind:
             case Kind.BOOL:
                 return False
             case Kind.INT:
@@ -239,18 +215,20 @@ class DataType:
     def one(self) -> Literal:
         return self.constant(1)
 
-    def constant(self, value: numbers.Real) -> Literal:
+    def constant(self, value: Number | numbers.Real) -> Literal:
         """The number `value` of this type; an integer that does not fit is an error, never a wrap."""
-        self._scalar()
+        self.require_scalar()
         number = _as_python(value)
-        if self.is_integer() and math.isfinite(number) and not self.min_value <= int(number) <= self.max_value:
+        if self.is_integer() and not math.isfinite(number):
+            raise LanguageError("TK206", f"{number} is no integer and cannot be of type {self.name}")
+        if self.is_integer() and not self.min_value <= int(number) <= self.max_value:
             raise LanguageError(
                 "TK202",
                 f"{self.name} holds {self.min_value} to {self.max_value}: {number} does not fit",
-                help=f"use a wider type, or write {self.name}(int64({number})) to wrap it" if _fits_int64(number) else None,
+                help=f"use a wider type, or write {self.name}(int64({number})) to wrap it"
+                if _fits_int64(number)
+                else None,
             )
-        if self.is_integer() and not math.isfinite(number):
-            raise LanguageError("TK206", f"{number} is no integer and cannot be of type {self.name}")
         match self.kind:
             case Kind.BOOL:
                 return Literal(self, bool(number))
@@ -259,13 +237,14 @@ class DataType:
             case Kind.FLOAT:
                 return Literal(self, _to_float(number))
 
-    def _scalar(self) -> DataType:
+    def require_scalar(self) -> DataType:
+        """This type, which must be no vector."""
         if self.is_vector():
             raise LanguageError("TK206", f"{self.name} is a vector of {self.lanes} and has no single number")
         return self
 
     def _need(self, kind: Kind) -> None:
-        if self._scalar().kind is not kind:
+        if self.require_scalar().kind is not kind:
             raise LanguageError("TK206", f"{self.name} is not a {kind.value} type")
 
 
@@ -375,7 +354,9 @@ def _uint(nbits: int, suffix: str = "") -> DataType:
 def _small(exponent_nbits: int, mantissa_nbits: int, specials: Specials = Specials.FINITE) -> DataType:
     nbits = 1 + exponent_nbits + mantissa_nbits
     form = f"e{exponent_nbits}m{mantissa_nbits}"
-    return DataType(f"float{nbits}_{form}", f"f{nbits}{form}", Kind.FLOAT, nbits, exponent_nbits, mantissa_nbits, specials)
+    return DataType(
+        f"float{nbits}_{form}", f"f{nbits}{form}", Kind.FLOAT, nbits, exponent_nbits, mantissa_nbits, specials
+    )
 
 
 def _vector(element: DataType, lanes: int) -> DataType:
@@ -466,7 +447,9 @@ uint32x2 = u32x2 = _vector(uint32, 2)
 uint32x4 = u32x4 = _vector(uint32, 4)
 
 # ints, floats and vectors in the order they are written above
-ALL: tuple[DataType, ...] = tuple(dict.fromkeys(value for value in list(globals().values()) if isinstance(value, DataType)))
+ALL: tuple[DataType, ...] = tuple(
+    dict.fromkeys(each for each in list(globals().values()) if isinstance(each, DataType))
+)
 SCALARS: tuple[DataType, ...] = tuple(dtype for dtype in ALL if not dtype.is_vector())
 
 _BY_NAME: dict[str, DataType] = {dtype.name: dtype for dtype in ALL} | {dtype.short_name: dtype for dtype in ALL}
@@ -505,7 +488,7 @@ def convert(value: Number, dtype: DataType) -> Number:
     from zero, as `cvt.rna` does); past the largest value it becomes infinite where the type has 16 bits or more, else
     the largest, as `cvt.satfinite` does. Types with no nan hold their largest value in its place.
     """
-    match dtype._scalar().kind:
+    match dtype.require_scalar().kind:
         case Kind.BOOL:
             return bool(value)
         case Kind.INT | Kind.UINT:
@@ -588,7 +571,7 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
     """
     import numpy as np
 
-    dtype._scalar()
+    dtype.require_scalar()
     if dtype.name in _ML_DTYPES:
         import ml_dtypes
 
@@ -597,7 +580,8 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
         case Kind.BOOL:
             return np.dtype(np.bool_)
         case Kind.INT | Kind.UINT:
-            return np.dtype(f"int8" if dtype.kind is Kind.INT else "uint8") if dtype.is_subbyte() else np.dtype(dtype.name)
+            small = "int8" if dtype.kind is Kind.INT else "uint8"
+            return np.dtype(small if dtype.is_subbyte() else dtype.name)
         case Kind.FLOAT:
             return np.dtype(dtype.name if dtype in (float16, float32, float64) else "float32")
 
@@ -630,14 +614,15 @@ def quantize(value: Number | NumpyValue, dtype: DataType) -> Any:
             case Kind.BOOL:
                 out = source != 0
             case Kind.INT | Kind.UINT:
-                out = _wrap_array(source, dtype) if source.dtype.kind in "biu" or _is_small_int(source) else _truncate_array(source, dtype)
+                out = _wrap_array(source, dtype) if _holds_integers(source) else _truncate_array(source, dtype)
             case Kind.FLOAT:
                 out = _round_array(source, dtype)
         return out.astype(container)[()]
 
 
-def _is_small_int(source: np.ndarray[Any, Any]) -> bool:
-    return source.dtype.kind == "V" and "int" in source.dtype.name
+def _holds_integers(source: np.ndarray[Any, Any]) -> bool:
+    # the integers of ml_dtypes are of kind V to NumPy, as its floats are
+    return source.dtype.kind in "biu" or (source.dtype.kind == "V" and "int" in source.dtype.name)
 
 
 def _wrap_array(source: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
@@ -656,7 +641,8 @@ def _truncate_array(source: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray
     wide = np.uint64 if dtype.kind is Kind.UINT else np.int64
     # the largest 64-bit integers are no doubles: what reaches past them is set apart from what is converted
     inside = np.where((whole >= dtype.min_value) & (whole < dtype.max_value), whole, 0.0).astype(wide)
-    return np.where(whole >= dtype.max_value, wide(dtype.max_value), np.where(whole < dtype.min_value, wide(dtype.min_value), inside))
+    above = np.where(whole >= dtype.max_value, wide(dtype.max_value), inside)
+    return np.where(whole < dtype.min_value, wide(dtype.min_value), above)
 
 
 def _round_array(source: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
@@ -691,15 +677,8 @@ def torch_name(dtype: DataType) -> str:
     return found
 
 
-def to_torch(dtype: DataType) -> torch.dtype:
-    """The torch type of a tensor of `dtype`; imports torch."""
-    import torch
-
-    return getattr(torch, torch_name(dtype))
-
-
-def from_torch(dtype: torch.dtype | str) -> DataType:
-    """Our type for a torch type or its name; needs no torch."""
+def from_torch(dtype: object) -> DataType:
+    """Our type for a torch type, `torch.float16`, or for its name; imports no torch."""
     name = str(dtype).removeprefix("torch.")
     found = _FROM_TORCH.get(name)
     if found is None:
@@ -707,7 +686,7 @@ def from_torch(dtype: torch.dtype | str) -> DataType:
     return found
 
 
-def _as_python(value: numbers.Real) -> Number:
+def _as_python(value: Number | numbers.Real) -> Number:
     if isinstance(value, (bool, int, float)):
         return value if type(value) in (bool, int, float) else float(value) if isinstance(value, float) else int(value)
     return int(value) if isinstance(value, numbers.Integral) else float(value)

@@ -23,7 +23,6 @@ class Tone(Enum):
     PLACE = ("36", "color:#0b6e99")
     NOTE = ("1;36", "color:#0b6e99;font-weight:bold")
     HELP = ("1;32", "color:#1b7f3b;font-weight:bold")
-    CARET = ("1;31", "color:#b3261e;font-weight:bold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,12 @@ def _lines(diagnostic: Diagnostic, sources: Locator | None, title: str) -> list[
         lines = _headed((Piece(head, Tone.ERROR), Piece(" in "), place, Piece(": ")), diagnostic.message)
         lines += _excerpt(at, sources, "    ")
         for caller in at.callers():
-            lines += _note("called from", caller, sources)
+            lines += _headed(_NOTE_HEAD, f"called from {caller.function}, {describe(caller, sources)}")
+            lines += _excerpt(caller, sources, "      ")
     for message, place in diagnostic.notes:
         lines += _note(message, place, sources)
     if diagnostic.help is not None:
-        lines += _headed((Piece("  "), Piece("help", Tone.HELP), Piece(": ")), diagnostic.help)
+        lines += _headed(_HELP_HEAD, diagnostic.help)
     return lines
 
 
@@ -85,14 +85,15 @@ def _headed(head: Line, message: str) -> list[Line]:
     return [(*head, Piece(first)), *((Piece(f"    {line}"),) for line in rest)]
 
 
+_NOTE_HEAD: Line = (Piece("  "), Piece("note", Tone.NOTE), Piece(": "))
+_HELP_HEAD: Line = (Piece("  "), Piece("help", Tone.HELP), Piece(": "))
+
+
 def _note(message: str, at: Span | None, sources: Locator | None) -> list[Line]:
-    head = (Piece("  "), Piece("note", Tone.NOTE), Piece(": "))
+    lines = _headed(_NOTE_HEAD, message)
     if at is None:
-        return _headed(head, message)
-    placed = f"{message} {at.function}, {describe(at, sources)}" if message == "called from" else message
-    lines = _headed(head, placed)
-    if message != "called from":
-        lines[-1] = (*lines[-1], Piece(f" ({describe(at, sources)})", Tone.PLACE))
+        return lines
+    lines[-1] = (*lines[-1], Piece(f" ({describe(at, sources)})", Tone.PLACE))
     return lines + _excerpt(at, sources, "      ")
 
 
@@ -112,7 +113,7 @@ def _excerpt(at: Span, sources: Locator | None, indent: str) -> list[Line]:
     if location is None or not location.text_line.strip():
         return []
     shown, carets = underline(location)
-    return [(Piece(indent + shown),), (Piece(indent), Piece(carets, Tone.CARET))]
+    return [(Piece(indent + shown),), (Piece(indent), Piece(carets, Tone.ERROR))]
 
 
 def underline(location: Location) -> tuple[str, str]:

@@ -76,6 +76,8 @@ class Located:
 def def_line(code: CodeType) -> int:
     """The line of the function's `def`; a code object begins at the first decorator instead."""
     first = code.co_firstlineno
+    if code.co_name == "<lambda>":
+        return first
     lines = linecache.getlines(code.co_filename)
     for number in range(first, len(lines) + 1):
         if _DEF.match(lines[number - 1]):

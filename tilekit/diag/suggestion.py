@@ -16,7 +16,7 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def _edit_distance(a: str, b: str, limit: int) -> int:
-    """Insertions, deletions, replacements and swaps of neighbors that turn `a` into `b`; anything above `limit` is far."""
+    """How many typing slips turn `a` into `b`; past `limit` the exact number does not matter."""
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before: list[int] = []
