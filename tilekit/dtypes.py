@@ -219,7 +219,7 @@ class DataType:
         """The number `value` of this type; an integer that does not fit is an error, never a wrap."""
         self.require_scalar()
         number = _as_python(value)
-        if self.is_integer() and not math.isfinite(number):
+        if self.is_integer() and isinstance(number, float) and not math.isfinite(number):
             raise LanguageError("TK206", f"{number} is no integer and cannot be of type {self.name}")
         if self.is_integer() and not self.min_value <= int(number) <= self.max_value:
             raise LanguageError(
@@ -525,7 +525,8 @@ def _round(value: Number, dtype: DataType) -> float:
         rounded = math.ldexp(count, ulp)
     except OverflowError:
         rounded = math.inf
-    return math.copysign(rounded if rounded <= dtype.max_value else _overflow(dtype), value)
+    held = rounded if rounded <= dtype.max_value else _overflow(dtype)
+    return -held if value < 0 else held
 
 
 def _shift_right_rounded(value: int, shift: int, ties_to_even: bool) -> int:
@@ -696,7 +697,7 @@ def _to_float(number: Number) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _fits_int64(number: Number) -> bool:
