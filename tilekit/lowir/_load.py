@@ -17,11 +17,11 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import importlib.metadata
-import importlib.util
+import inspect
 import resource
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
@@ -68,13 +68,21 @@ class _StandIn(_LightPackage):
     """Stands where a package of hidet would be that we do not load; only its two known readers see its names."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in _STAND_INS[self.__name__] and sys._getframe(1).f_globals.get("__name__") in _STAND_IN_READERS:
+        if name in _STAND_INS[self.__name__] and _caller() in _STAND_IN_READERS:
             placeholder = type(name, (), {"__module__": self.__name__})
             return _placeholders.setdefault(f"{self.__name__}.{name}", placeholder)
         return super().__getattr__(name)
 
 
 _placeholders: dict[str, type] = {}
+
+
+def _caller() -> str | None:
+    """The name of the module whose code asked a stand-in for an attribute."""
+    frame = inspect.currentframe()
+    for _ in range(2):  # this function, and the __getattr__ that calls it
+        frame = frame and frame.f_back
+    return frame and frame.f_globals.get("__name__")
 
 
 class _Finder(MetaPathFinder):
@@ -115,7 +123,7 @@ def is_light() -> bool:
 
 
 @contextmanager
-def _loading_light() -> Iterator[None]:
+def _loading_light() -> Generator[None]:
     """Imports of hidet in this block bring the light parts; limits that they raise go back to what they were."""
     stack, recursion = resource.getrlimit(resource.RLIMIT_STACK), sys.getrecursionlimit()
     _loading.depth = getattr(_loading, "depth", 0) + 1
@@ -203,7 +211,7 @@ def promote() -> None:
         sys.meta_path.remove(_finder)
         spec = package.__spec__
         assert spec is not None and spec.loader is not None
-        package.__class__ = ModuleType  # from here on it is an ordinary package that is being imported
+        package.__class__ = ModuleType  # type: ignore[assignment]  # from here on it is an ordinary package that is being imported
         try:
             spec.loader.exec_module(package)
         except BaseException:

@@ -22,9 +22,9 @@ lt le eq ne         LessThan LessEqual IEEE on floats: comparisons with nan are 
                     Equal NotEqual
 logical_and/or/not  LogicalAnd/Or/Not  on truth values; the right side is evaluated only if the left does not decide
 where               IfThenElse         the same for its branches
-cast                Cast               `dtypes.convert`: integers wrap; float to integer cuts the fraction and saturates,
-                                       nan becomes 0; to float rounds to nearest even; anything to bool is `!= 0`
-minimum maximum     call of that name  a nan on either side is the result
+cast                Cast               `dtypes.convert`: integers wrap; a float loses its fraction, saturates, and nan
+                                       becomes 0; to float rounds to nearest even; to bool is `!= 0`
+minimum maximum     call of that name  a nan on either side is the result; -0 is less than +0
 call                call of that name  `FUNCTIONS`; round is to nearest even, abs of the lowest integer wraps
 ==================  =================  ================================================================================
 
@@ -34,18 +34,16 @@ fold, exactly as above; beyond that only `x+0 x*1 x*0 x//1 x%1` on integers and 
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, TypeGuard
 
 from tilekit import dtypes
 from tilekit.diag import suggest
 from tilekit.diag.errors import LanguageError
 from tilekit.dtypes import DataType, Kind, Literal, Number, PointerType
-from tilekit.lowir import _load, types
+from tilekit.lowir import _load, functions, promotion, types
+from tilekit.lowir.functions import FUNCTIONS, Domain
 from tilekit.lowir.nodes import (
     Add,
     Address,
@@ -81,126 +79,8 @@ from tilekit.lowir.nodes import (
 )
 from tilekit.lowir.types import Type
 
-__all__ = [
-    "FUNCTIONS",
-    "Add",
-    "Address",
-    "BinaryExpr",
-    "BitwiseAnd",
-    "BitwiseNot",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Call",
-    "Cast",
-    "Constant",
-    "Dereference",
-    "Div",
-    "Domain",
-    "Equal",
-    "Expr",
-    "IfThenElse",
-    "LeftShift",
-    "LessEqual",
-    "LessThan",
-    "LogicalAnd",
-    "LogicalNot",
-    "LogicalOr",
-    "Mod",
-    "Multiply",
-    "Neg",
-    "NotEqual",
-    "RightShift",
-    "Sub",
-    "TensorElement",
-    "Type",
-    "UnaryExpr",
-    "Var",
-    "add",
-    "as_expr",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "block_idx",
-    "c_div",
-    "c_mod",
-    "call",
-    "cast",
-    "children",
-    "constant",
-    "constant_value",
-    "div",
-    "dtype_of",
-    "eq",
-    "floordiv",
-    "free_vars",
-    "function_name",
-    "ge",
-    "grid_dim",
-    "gt",
-    "is_constant",
-    "le",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "lt",
-    "maximum",
-    "minimum",
-    "mod",
-    "mul",
-    "name_hint",
-    "ne",
-    "neg",
-    "normalize",
-    "promote",
-    "rebuild",
-    "rewrite",
-    "shl",
-    "shr",
-    "structurally_equal",
-    "sub",
-    "thread_idx",
-    "var",
-    "walk",
-    "where",
-]
-
 _vars: Any = _load.load("ir.primitives.cuda.vars")
 
-
-# ------------------------------------------------------------------------------------------------------- functions
-
-
-class Domain(Enum):
-    """Which dtypes a function takes."""
-
-    FLOAT = "float"
-    INT = "integer"
-    NUMBER = "number"
-
-
-class ScalarFunction(NamedTuple):
-    """A named function of the scalar language: its arguments have one dtype, which is the result's unless it tests."""
-
-    arity: int
-    domain: Domain
-    tests: bool = False  # the result is a truth value
-
-
-FUNCTIONS: Mapping[str, ScalarFunction] = {
-    **dict.fromkeys(
-        ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
-        ScalarFunction(1, Domain.FLOAT),
-    ),
-    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf"), ScalarFunction(1, Domain.FLOAT)),
-    **dict.fromkeys(("floor", "ceil", "round", "trunc"), ScalarFunction(1, Domain.FLOAT)),
-    **dict.fromkeys(("isnan", "isinf"), ScalarFunction(1, Domain.FLOAT, tests=True)),
-    "abs": ScalarFunction(1, Domain.NUMBER),
-    "minimum": ScalarFunction(2, Domain.NUMBER),
-    "maximum": ScalarFunction(2, Domain.NUMBER),
-    "c_div": ScalarFunction(2, Domain.INT),
-    "c_mod": ScalarFunction(2, Domain.INT),
-}
 
 # what follows the library's namespace in generated code is the function's name here
 NAMESPACE = "tk::"
@@ -225,8 +105,8 @@ def as_expr(value: object, dtype: DataType | None = None) -> Expr:
         return value
     if isinstance(value, Literal):
         return _constant(value.dtype, value.rounded)
-    number = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value  # a NumPy scalar
-    if not isinstance(number, (bool, numbers.Real)):
+    number: Any = getattr(value, "item", lambda: value)()  # what a NumPy scalar holds
+    if not isinstance(number, (bool, int, float)):
         raise LanguageError("TK211", f"a value of type {type(value).__name__} is no number")
     return constant(dtype or _dtype_of_number(number), number)
 
@@ -338,7 +218,7 @@ def div(a: Expr, b: Expr) -> Expr:
     dtype = _same("/", a, b)
     if not dtype.is_float():
         raise LanguageError("TK211", f"/ divides floats, not {dtype}", help="use // for integers")
-    return _fold(Div, dtype, _ieee_div, a, b)
+    return _fold(Div, dtype, functions.ieee_div, a, b)
 
 
 def floordiv(a: Expr, b: Expr) -> Expr:
@@ -427,10 +307,10 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
         raise LanguageError("TK211", f"{name} takes a float, not {dtype}", help=f"cast it first: {name}(float32(x))")
     if function.domain is Domain.INT and not dtype.is_integer():
         raise LanguageError("TK211", f"{name} takes integers, not {dtype}")
-    folded = _FOLDED_CALLS.get(name)
-    values = [constant_value(arg) for arg in args]
-    if folded is not None and None not in values and not (name in ("c_div", "c_mod") and values[1] == 0):
-        return _constant(dtype, folded(*values))
+    values = [arg.value for arg in args if isinstance(arg, Constant)]
+    by_zero = function.domain is Domain.INT and _is(args[1], 0)
+    if name in functions.EXACT and len(values) == len(args) and not by_zero:
+        return _constant(dtypes.boolean if function.tests else dtype, functions.EXACT[name](*values))
     return Call(_function_var(name, dtype), tuple(args))
 
 
@@ -509,7 +389,7 @@ def where(condition: Expr, a: Expr, b: Expr) -> Expr:
 
 
 def cast(e: Expr, type_: Type) -> Expr:
-    """The same value as another type, as `dtypes.convert` converts it; pointers only to pointers and 64-bit integers."""
+    """The value as another type, as `dtypes.convert` says; a pointer only as a pointer or a 64-bit integer."""
     source = dtype_of(e)
     if source == type_:
         return e
@@ -555,7 +435,7 @@ def rebuild(e: Expr, parts: Sequence[Expr]) -> Expr:
         return e
     match e:
         case Div():
-            return _DIVISIONS[isinstance(dtype_of(e), DataType) and dtype_of(e).is_integer()](*parts)
+            return floordiv(*parts) if _is_integer(dtype_of(e)) else div(*parts)
         case Cast():
             return cast(parts[0], dtype_of(e))
         case Call():
@@ -590,14 +470,14 @@ def free_vars(e: Expr) -> tuple[Var, ...]:
 
 
 def structurally_equal(a: Expr, b: Expr, var_map: Mapping[Var, Var] | None = None) -> bool:
-    """Whether two expressions say the same; `var_map` gives for variables of `a` the ones that stand for them in `b`."""
+    """Whether two expressions say the same; `var_map` gives the variables of `b` that stand for those of `a`."""
     if isinstance(a, Var):
         return (var_map or {}).get(a, a) is b
     if type(a) is not type(b):
         return False
     match a, b:
         case Constant(), Constant():
-            return dtype_of(a) == dtype_of(b) and _same_number(a.value, b.value)
+            return dtype_of(a) == dtype_of(b) and functions.same_number(a.value, b.value)
         case Cast(), Cast() if dtype_of(a) != dtype_of(b):
             return False
         case Call(), Call() if a.func_var.name != b.func_var.name:
@@ -611,15 +491,11 @@ def structurally_equal(a: Expr, b: Expr, var_map: Mapping[Var, Var] | None = Non
 
 
 def promote(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Both operands of an arithmetic operator in one dtype, by explicit casts.
-
-    The wider of two of one kind; the float of an integer and a float; for a signed and an unsigned integer the
-    narrowest signed type that holds both, and an error if there is none.
-    """
+    """Both operands of an arithmetic operator in the dtype that they have in common, by explicit casts."""
     left, right = dtype_of(a), dtype_of(b)
     if isinstance(left, PointerType) or isinstance(right, PointerType):
         return a, b
-    common = _common(left, right)
+    common = promotion.common(left, right)
     return cast(a, common), cast(b, common)
 
 
@@ -658,8 +534,7 @@ def normalize(e: Expr) -> Expr:
 def _normalize_binary(e: BinaryExpr, a: Expr, b: Expr) -> Expr:
     a, b = _promote_weakly(a, b)
     if isinstance(e, Div):
-        dtype = dtype_of(a)
-        return _DIVISIONS[isinstance(dtype, DataType) and dtype.is_integer()](a, b)
+        return floordiv(a, b) if _is_integer(dtype_of(a)) else div(a, b)
     return _CONSTRUCTORS[type(e)](a, b)
 
 
@@ -675,47 +550,21 @@ def _normalize_call(e: Call, args: Sequence[Expr]) -> Expr:
 
 def _promote_weakly(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """`promote`, where an integer constant takes the other side's integer dtype if it fits."""
-    for number, other, flip in ((a, b, False), (b, a, True)):
-        dtype = dtype_of(other)
-        if isinstance(number, Constant) and isinstance(dtype, DataType) and not isinstance(other, Constant):
-            if dtype.is_integer() and dtype_of(number).is_integer() and dtype.min_value <= number.value <= dtype.max_value:
-                typed = _constant(dtype, number.value)
-                return (other, typed) if flip else (typed, other)
+    if isinstance(a, Constant) != isinstance(b, Constant):
+        a, b = _adopt(a, b), _adopt(b, a)
     return promote(a, b)
+
+
+def _adopt(e: Expr, other: Expr) -> Expr:
+    """`e`, in the dtype of `other` if it is an integer constant and that is an integer dtype that holds it."""
+    dtype = dtype_of(other)
+    if not isinstance(e, Constant) or not _is_integer(dtype_of(e)) or not _is_integer(dtype):
+        return e
+    return _constant(dtype, e.value) if dtype.min_value <= e.value <= dtype.max_value else e
 
 
 def _as_truth(e: Expr) -> Expr:
     return cast(e, dtypes.boolean)
-
-
-def _common(left: DataType, right: DataType) -> DataType:
-    """The one dtype of `promote`."""
-    for dtype in (left, right):
-        if dtype.is_vector():
-            raise LanguageError("TK211", f"{dtype} is a vector, and this works on scalars")
-    if left is right:
-        return left
-    if left.is_boolean() or right.is_boolean():
-        return right if left.is_boolean() else left
-    if left.is_float() != right.is_float():
-        return left if left.is_float() else right
-    candidates = _FLOATS if left.is_float() else (left, right, dtypes.int16, dtypes.int32, dtypes.int64)
-    for dtype in (left, right, *candidates):
-        if _holds(dtype, left) and _holds(dtype, right):
-            return dtype
-    raise LanguageError(
-        "TK212", f"{left} and {right} have no common type", help="cast one of them, and so say how it may wrap"
-    )
-
-
-_FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
-
-
-def _holds(dtype: DataType, other: DataType) -> bool:
-    """Whether every value of `other` is one of `dtype`."""
-    if dtype.is_float():
-        return dtype.exponent_nbits >= other.exponent_nbits and dtype.mantissa_nbits >= other.mantissa_nbits
-    return dtype.min_value <= other.min_value and other.max_value <= dtype.max_value
 
 
 # ------------------------------------------------------------------------------------------------- checks and folding
@@ -726,6 +575,10 @@ def _scalar_type(e: Expr) -> DataType:
     if isinstance(type_, PointerType) or type_.is_vector():
         raise LanguageError("TK211", f"a scalar is wanted here, not {type_}")
     return type_
+
+
+def _is_integer(type_: Type) -> TypeGuard[DataType]:
+    return isinstance(type_, DataType) and type_.is_integer()
 
 
 def _pointee(e: Expr) -> Type:
@@ -810,49 +663,13 @@ def _constant(dtype: Type, value: Number) -> Constant:
     return Constant(dtypes.convert(value, dtype), types.to_hidet(dtype))
 
 
-def _ieee_div(x: float, y: float) -> float:
-    if y:
-        return x / y
-    return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, x) * math.copysign(1.0, y)
-
-
 def _dtype_of_number(number: Number) -> DataType:
     if isinstance(number, bool):
         return dtypes.boolean
-    if not isinstance(number, numbers.Integral):
+    if isinstance(number, float):
         return dtypes.float32
     return dtypes.int32 if dtypes.int32.min_value <= number <= dtypes.int32.max_value else dtypes.int64
 
-
-def _same_number(x: Number, y: Number) -> bool:
-    """Equality that tells zeros by their sign and takes nans for equal."""
-    if isinstance(x, float) and isinstance(y, float):
-        return (math.isnan(x) and math.isnan(y)) or (x == y and math.copysign(1.0, x) == math.copysign(1.0, y))
-    return type(x) is type(y) and x == y
-
-
-def _nan_or(choose: Callable[..., Number]) -> Callable[..., Number]:
-    """A choice between two numbers that gives a nan if one of them is."""
-    return lambda x, y: x if math.isnan(x) else y if math.isnan(y) else choose(x, y)
-
-
-def _integral(cut: Callable[[float], int]) -> Callable[[float], float]:
-    """A rounding to whole numbers that leaves infinities, nans and the sign of zero alone."""
-    return lambda x: math.copysign(float(cut(x)), x) if math.isfinite(x) else x
-
-
-# functions whose value is exact, and so the same wherever it is computed
-_FOLDED_CALLS: Mapping[str, Callable[..., Number]] = {
-    "abs": abs,
-    "minimum": _nan_or(min),
-    "maximum": _nan_or(max),
-    "floor": _integral(math.floor),
-    "ceil": _integral(math.ceil),
-    "trunc": _integral(math.trunc),
-    "round": _integral(round),
-    "c_div": lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
-    "c_mod": lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1),
-}
 
 _CONSTRUCTORS: Mapping[type[Expr], Callable[..., Expr]] = {
     Add: add,
@@ -875,9 +692,6 @@ _CONSTRUCTORS: Mapping[type[Expr], Callable[..., Expr]] = {
     LogicalNot: logical_not,
     IfThenElse: where,
 }
-
-# one node, two operations: on floats, on integers
-_DIVISIONS: tuple[Callable[[Expr, Expr], Expr], Callable[[Expr, Expr], Expr]] = (div, floordiv)
 
 
 @cache
