@@ -68,7 +68,7 @@ def test_every_name_of_the_language_is_there():
 
 def test_a_type_cannot_be_changed_or_iterated():
     with pytest.raises(AttributeError):
-        dtypes.float32.nbits = 64
+        setattr(dtypes.float32, "nbits", 64)  # noqa: B010
     with pytest.raises(TypeError):
         iter(dtypes.float32)
 
@@ -323,7 +323,7 @@ def test_small_types_of_ml_dtypes_convert_among_each_other():
 
 def test_a_scalar_stays_a_scalar():
     assert type(dtypes.quantize(1, dtypes.float32)) is float
-    assert isinstance(dtypes.quantize(np.float64(0.1), dtypes.float32), np.float32)
+    assert dtypes.quantize(np.float64(0.1), dtypes.float32).dtype == np.float32
 
 
 def _same(actual, expected):

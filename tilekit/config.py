@@ -146,7 +146,7 @@ def clear_session_defaults() -> None:
 
 
 def resolve(overrides: Mapping[str, object] | None = None) -> Config:
-    """The Config in force: `overrides` by option name win over the session, it over the environment, it over defaults."""
+    """The Config in force: `overrides` by option name, else the session, else the environment, else the defaults."""
     given = {name: read_option(name, value) for name, value in (overrides or {}).items()}
     chosen = _environment() | _session | given
     return Config(**{OPTIONS[name][0]: value for name, value in chosen.items()})  # pyright: ignore[reportArgumentType]

@@ -11,7 +11,7 @@ import math
 import numbers
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tilekit.diag import LanguageError, suggest
 
@@ -74,6 +74,12 @@ class DataType:
 
     def __deepcopy__(self, memo: object) -> DataType:
         return self
+
+    @overload
+    def __call__(self, value: Number | numbers.Real | Literal) -> Literal: ...
+
+    @overload
+    def __call__(self, value: object) -> Literal | CastRequest: ...
 
     def __call__(self, value: object) -> Literal | CastRequest:
         """`T(5)` is the number 5 of this type; of anything that is no number, the request to cast it."""

@@ -26,18 +26,17 @@ TYPES_AND_SHAPES: dict[str, str] = {
     "TK201": "unknown type name",
     "TK202": "number does not fit the type",
     "TK203": "type has no whole number of bytes",
-    "TK204": "shapes do not match",
+    "TK204": "shapes cannot be combined",
     "TK205": "type does not exist in the other library",
     "TK206": "number cannot be made into this type",
     "TK210": "operands of different types",
-    "TK211": "operation not defined for this type",
-    "TK212": "types have no common type",
-    "TK213": "not part of the scalar language",
-    "TK211": "shape of a tile is not constant",
+    "TK211": "operation not defined for this scalar",
     "TK212": "types do not match",
     "TK213": "shapes do not match",
     "TK214": "operation does not exist for this type",
     "TK215": "operand of another kind",
+    "TK216": "not part of the scalar language",
+    "TK217": "shape of a tile is not constant",
 }
 
 LAYOUT: dict[str, str] = {

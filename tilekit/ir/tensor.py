@@ -37,7 +37,7 @@ class RegisterTensor(Tensor):
         extents = tuple(shape)
         if any(isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in extents):
             raise errors.LanguageError(
-                "TK211",
+                "TK217",
                 f"a register tensor needs a shape of positive compile-time integers, got {list(extents)}",
                 help="make the extents constants: pass them to __init__, or annotate the parameter as int",
             )
