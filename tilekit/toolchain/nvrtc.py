@@ -54,7 +54,7 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
         stack_bytes=found.stack_bytes,
         shared_bytes=found.shared_bytes,
         seconds=time.perf_counter() - begin,
-        version=version(),
+        version=_loaded_version(nvrtc),
     )
 
 
@@ -65,6 +65,12 @@ def version() -> str:
         return f"NVRTC {importlib.metadata.version(_WHEEL)}"
     except importlib.metadata.PackageNotFoundError:
         return "NVRTC {}.{}".format(*_version_numbers(_library()))
+
+
+def _loaded_version(nvrtc: Any) -> str:
+    """What compiled: the wheel, unless another library was found before it, as LD_LIBRARY_PATH can do."""
+    loaded = "NVRTC {}.{}".format(*_version_numbers(nvrtc))
+    return version() if version().startswith(f"{loaded}.") else loaded
 
 
 def _header_arguments(numbers: tuple[int, int], header_cache: Path) -> list[str]:
