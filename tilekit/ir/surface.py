@@ -9,6 +9,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction
 from tilekit.ir.tensor import RegisterTensor
+from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
 Number: TypeAlias = "int | float | bool | Expr | dtypes.Literal"
@@ -40,6 +41,17 @@ class Surface:
         self._tile(op, y)
         assert isinstance(y, RegisterTensor)
         return self._fill(x, y), y
+
+
+def typed(value: Number, dtype: dtypes.DataType) -> Expr:
+    """A number or an expression as an expression of this dtype."""
+    if isinstance(value, (Expr, dtypes.Literal)):
+        return scalar.cast(scalar.as_expr(value), dtype)
+    if isinstance(value, float) and not dtype.is_float():
+        raise errors.LanguageError(
+            "TK212", f"{value} is a float and the tile is {dtype}", help="cast the tile, or write an integer"
+        )
+    return scalar.constant(dtype, value)
 
 
 def describe(value: object) -> str:

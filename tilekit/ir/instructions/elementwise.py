@@ -29,11 +29,10 @@ Layouts: TypeAlias = Mapping[RegisterTensor, RegisterLayout]
 
 UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     "neg": scalar.neg,
-    "abs": scalar.absolute,
-    "logical_not": scalar.logical_not,
+        "logical_not": scalar.logical_not,
     **{
         name: (lambda x, name=name: scalar.call(name, [x]))
-        for name in ("exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round")
+        for name in ("abs", "exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round")
     },
     "square": lambda x: scalar.mul(x, x),
 }
@@ -47,8 +46,8 @@ BINARY: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "bitwise_and": scalar.bitwise_and,
     "bitwise_or": scalar.bitwise_or,
     "bitwise_xor": scalar.bitwise_xor,
-    "left_shift": scalar.left_shift,
-    "right_shift": scalar.right_shift,
+    "left_shift": scalar.shl,
+    "right_shift": scalar.shr,
     "less": scalar.lt,
     "less_equal": scalar.le,
     "equal": scalar.eq,
@@ -341,7 +340,7 @@ class ElementwiseMethods(Surface):
         return self._unary("rsqrt", x, out)
 
     def clip(
-        self, x: RegisterTensor, min: Number, max: Number, *, out: RegisterTensor | None = None  # noqa: A002
+        self, x: RegisterTensor, min: Number, max: Number, *, out: RegisterTensor | None = None
     ) -> RegisterTensor:
         """Return `x` limited to [min, max]: first raised to `min`, then lowered to `max`."""
         return self._binary("minimum", self._binary("maximum", x, min, None), max, out)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType, PointerType
-from tilekit.ir.inst import READS, Instruction, PURE, binder, inout, operand, scalars, static
+from tilekit.ir.inst import PURE, READS, Instruction, binder, inout, operand, scalars, static
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, vectorized
 from tilekit.ir.machine import Access, Machine, Steps

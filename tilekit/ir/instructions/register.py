@@ -15,7 +15,7 @@ from tilekit.ir.inst import PURE, Instruction, binder, operand, scalars
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext
 from tilekit.ir.machine import Machine, Steps
-from tilekit.ir.surface import Number, Surface, describe
+from tilekit.ir.surface import Number, Surface, describe, typed
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -112,13 +112,13 @@ class RegisterMethods(Surface):
             return self._emit(AllocateRegisterInst.create(tile))
         if not callable(init) or isinstance(init, dtypes.Literal):
             value = init
-            return self._emit(AllocateRegisterInst.create(tile, lambda _: scalar.convert(value, dtype)))
+            return self._emit(AllocateRegisterInst.create(tile, lambda _: typed(value, dtype)))
         arity = len(inspect.signature(init).parameters)
         if arity != len(tile.shape):
             raise errors.LanguageError(
                 "TK214", f"init takes {arity} positions, but the tile has {len(tile.shape)} dimensions"
             )
-        return self._emit(AllocateRegisterInst.create(tile, lambda axes: scalar.convert(init(*axes), dtype)))
+        return self._emit(AllocateRegisterInst.create(tile, lambda axes: typed(init(*axes), dtype)))
 
     def assign(self, dst: RegisterTensor, src: RegisterTensor) -> None:
         """Copy the tile `src` into `dst`, of the same shape and dtype."""

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a script class with one schedule and its compile-time arguments to a tile program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, cast
+
+from tilekit.diag import errors
+from tilekit.diag.errors import TilekitError
+from tilekit.diag.sources import Sources
+from tilekit.dtypes import DataType, PointerType
+from tilekit.ir.func import Function, Metadata
+from tilekit.ir.prog import Program
+from tilekit.ir.tools.rewriter import rewrite
+from tilekit.lang import source
+from tilekit.lang.attributes import Attributes
+from tilekit.lang.builder import Builder
+from tilekit.lang.methods import KernelMethods
+from tilekit.lang.params import CallParameters
+from tilekit.lang.statements import Statements
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Var
+
+
+@dataclass(frozen=True)
+class Transpiled:
+    """A program and the live functions that its spans speak of."""
+
+    program: Program
+    sources: Sources
+
+
+def transpile(
+    script: type,
+    schedule: Mapping[str, Any],
+    params: CallParameters,
+    constants: Mapping[str, Any],
+    divisibility: Mapping[str, int],
+    sources: Sources | None = None,
+) -> Transpiled:
+    """Run `__init__` with the schedule, then build the program that `__call__` describes.
+
+    Parameters
+    ----------
+    script
+        The user's class.
+    schedule
+        The arguments of its `__init__`.
+    params
+        The parameters of its `__call__`.
+    constants
+        The value of each compile-time parameter, by name.
+    divisibility
+        What callers guarantee: a divisor of an integer parameter, the alignment in bytes of a pointer, by name.
+    sources
+        Where to register the functions that are read; errors are shown through it.
+    """
+    sources = sources or Sources()
+    try:
+        return Transpiled(_transpile(script, schedule, params, constants, divisibility, sources), sources)
+    except TilekitError as error:
+        raise error.with_sources(sources) from error.__cause__
+
+
+def _transpile(
+    script: type,
+    schedule: Mapping[str, Any],
+    params: CallParameters,
+    constants: Mapping[str, Any],
+    divisibility: Mapping[str, int],
+    sources: Sources,
+) -> Program:
+    builder = Builder()
+    kernel = _instance(script, schedule, builder)
+    arguments: dict[str, Any] = {}
+    runtime: list[Var] = []
+    for name, kind in zip(params.param_names, params.param_types, strict=True):
+        if isinstance(kind, (DataType, PointerType)):
+            runtime.append(scalar.var(name, kind))
+            arguments[name] = runtime[-1]
+        else:
+            arguments[name] = constants[name]
+    call = cast("FunctionType", script.__call__)
+    read = source.read(call)
+    sources.register(read.name, read.code)
+    statements = Statements(kernel, builder, sources)
+    statements.run(call, {read.node.args.args[0].arg: kernel, **arguments})
+    metadata = _metadata(kernel.attrs, runtime, divisibility, read)
+    body = builder.finish()
+    func = Function.create(snake_case(script.__name__), runtime, body, metadata)
+    named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
+    return Program.create({func.name: rewrite(func, named)})
+
+
+def _instance(script: type, schedule: Mapping[str, Any], builder: Builder) -> KernelMethods:
+    """An object of the user's class that also has the kernel language."""
+    taken = sorted(n for n in vars(script) if n in vars_of_language() and not n.startswith("_"))
+    cls = type(script)(script.__name__, (script, KernelMethods), {"__module__": script.__module__, "__qualname__": script.__qualname__})
+    kernel = cast("KernelMethods", object.__new__(cls))
+    kernel._builder = builder
+    kernel._attrs = Attributes(builder.expand)
+    if taken:
+        raise errors.LanguageError(
+            "TK107", f"{script.__name__}.{taken[0]} hides the instruction self.{taken[0]}", help="rename the method"
+        )
+    try:
+        cls.__init__(kernel, **schedule)
+    except TilekitError:
+        raise
+    except Exception as problem:
+        arguments = ", ".join(f"{key}={value!r}" for key, value in schedule.items())
+        raise errors.LanguageError(
+            "TK109", f"{script.__name__}.__init__({arguments}) raised {type(problem).__name__}: {problem}"
+        ) from problem
+    return kernel
+
+
+def vars_of_language() -> set[str]:
+    """Every name that the kernel language defines."""
+    return {name for cls in KernelMethods.__mro__[:-1] for name in vars(cls)}
+
+
+def _metadata(
+    attrs: Attributes, params: list[Var], divisibility: Mapping[str, int], read: source.FunctionSource
+) -> Metadata:
+    for name, example in (("blocks", "[cdiv(n, 128)]"), ("warps", "4")):
+        if getattr(attrs, name) is None:
+            raise errors.LanguageError(
+                "TK108", f"the kernel never sets self.attrs.{name}", at=read.header, help=f"self.attrs.{name} = {example}"
+            )
+    assert attrs.blocks is not None and attrs.warps is not None
+    for extent in attrs.blocks:
+        strangers = [v for v in scalar.free_vars(extent) if v not in params]
+        if strangers:
+            raise errors.LanguageError(
+                "TK108",
+                f"self.attrs.blocks depends on {scalar.name_hint(strangers[0])}, which only exists inside the kernel",
+                at=read.header,
+                help="compute the grid from the parameters of __call__",
+            )
+    known = {v: divisibility[name] for v in params if (name := scalar.name_hint(v)) in divisibility}
+    indices = [scalar.block_idx(axis) for axis in range(3)]
+    return Metadata.create(attrs.blocks, attrs.cluster_blocks, indices, attrs.warps, known)
+
+
+def snake_case(name: str) -> str:
+    """`VectorAdd` as `vector_add`: an underscore before every capital but the first."""
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
