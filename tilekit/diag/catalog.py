@@ -20,6 +20,11 @@ LANGUAGE: dict[str, str] = {
     "TK112": "return cannot be used here",
     "TK113": "autotune space is not valid",
     "TK114": "rebinding under run-time control flow",
+    "TK190": "printed IR cannot be read",
+    "TK191": "program is not well formed",
+    "TK192": "name is used where it has no value",
+    "TK193": "tile is read before it is written",
+    "TK194": "instruction does not suit its operands",
 }
 
 TYPES_AND_SHAPES: dict[str, str] = {
@@ -42,6 +47,7 @@ TYPES_AND_SHAPES: dict[str, str] = {
 LAYOUT: dict[str, str] = {
     "TK301": "layout has another shape",
     "TK302": "tile has no layout yet",
+    "TK303": "layout is for another number of threads",
 }
 
 CODEGEN: dict[str, str] = {}
@@ -69,7 +75,12 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK630": "GPU cannot be used",
 }
 
-SIMULATOR_AND_RUNTIME: dict[str, str] = {}
+SIMULATOR_AND_RUNTIME: dict[str, str] = {
+    "TK701": "value is used before it is written",
+    "TK702": "access outside of a tensor",
+    "TK703": "kernel does not end",
+    "TK704": "misaligned access",
+}
 
 NOTEBOOK: dict[str, str] = {}
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tile IR printed as Python syntax: one line a statement, nothing in it that is not part of the program.
+
+    @kernel(
+        grid=[(n + i32(255)) // i32(256), i32(1), i32(1)],
+        warps=4,
+    )
+    def double(n: i32, x: ~f32):
+        g: Global[f32[n]] = global_view(ptr=x)
+        a: f32[256] @ local(2).spatial(128) = load_global(g, offsets=[block_idx_x * i32(256)], dims=[0])
+        a = add(a, a)
+        store_global(g, a, offsets=[block_idx_x * i32(256)], dims=[0])
+
+A tensor's type stands where it first gets a value, its layout behind `@`. The arguments of an instruction are its
+tensors in order and its other fields by name; all of that comes from the roles of its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from tilekit.diag.span import Span
+from tilekit.dtypes import DataType, PointerType
+from tilekit.ir import stmt as stmts
+from tilekit.ir.func import Analysis, Function
+from tilekit.ir.inst import Instruction, Role
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, Tensor
+from tilekit.ir.text import blocks, names
+from tilekit.ir.text.blocks import Block, Let, Line, Scope
+from tilekit.ir.text.names import Names
+from tilekit.lowir import scalar, scalar_text
+from tilekit.lowir.scalar import Expr, Var
+
+_INDENT = "    "
+
+
+def print_function(func: Function) -> str:
+    """The function as text."""
+    return print_function_with_lines(func)[0]
+
+
+def print_function_with_lines(func: Function) -> tuple[str, list[Span | None]]:
+    """The function as text, and for each of its lines the place in the user's source that it comes from."""
+    lines = list(_Printer(Names.of_function(func)).function(func))
+    return "\n".join(text for text, _ in lines), [span for _, span in lines]
+
+
+def print_instruction(inst: Instruction, names: Names, *, layouts: bool = False) -> str:
+    """The instruction in one line, with the names of its function: `Names.of_function(func)`."""
+    return _Printer(names, layouts=layouts).instruction(inst)
+
+
+def print_type(type_: DataType | PointerType) -> str:
+    return type_.short_name
+
+
+def print_data(value: Any) -> str:
+    """Plain data of an instruction: what a static field holds."""
+    match value:
+        case tuple():
+            return f"[{', '.join(map(print_data, cast('tuple[Any, ...]', value)))}]"
+        case DataType() | PointerType():
+            return print_type(value)
+        case enum.Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case float() if not math.isfinite(value):
+            return f"float('{value}')"
+        case RegisterLayout() | bool() | int() | float() | str() | None:
+            return repr(value)
+        case _:
+            raise TypeError(f"a field that holds a {type(value).__name__} has no printed form")
+
+
+class _Printer:
+    def __init__(self, names: Names, *, layouts: bool = True) -> None:
+        self.names = names
+        self.layouts = layouts
+
+    # ------------------------------------------------------------------------------------------------- functions
+
+    def function(self, func: Function) -> Iterator[tuple[str, Span | None]]:
+        yield "@kernel(", None
+        for line in self._header(func):
+            yield _INDENT + line, None
+        yield ")", None
+        params = ", ".join(f"{self.names.name(p)}: {print_type(scalar.dtype_of(p))}" for p in func.params)
+        yield f"def {func.name}({params}):", func.span
+        yield from self.block(blocks.block_of(func.body), 1)
+
+    def _header(self, func: Function) -> Iterator[str]:
+        metadata = func.metadata
+        yield f"grid={self._list(metadata.grid_blocks)},"
+        if metadata.cluster_blocks != (1, 1, 1):
+            yield f"cluster={list(metadata.cluster_blocks)},"
+        if not all(names.is_special(var) for var in metadata.block_indices):
+            yield f"block_indices={self._list(metadata.block_indices)},"
+        yield f"warps={metadata.num_warps},"
+        if metadata.param2divisibility:
+            yield f"divisibility={self._facts(metadata.param2divisibility)},"
+        if metadata.analysis is not None:
+            yield from self._analysis(metadata.analysis)
+
+    def _analysis(self, analysis: Analysis) -> Iterator[str]:
+        yield "analysis=known("
+        for field in dataclasses.fields(analysis):
+            facts: Mapping[Var, int] = getattr(analysis, field.name)
+            if any(var in self.names or names.is_special(var) for var in facts):
+                yield f"{_INDENT}{field.name}={self._facts(facts)},"
+        yield "),"
+
+    def _facts(self, facts: Mapping[Var, int]) -> str:
+        """What is known of variables, in the order of the text; variables that the function lost are left out."""
+        shown = [var for var in facts if var in self.names or names.is_special(var)]
+        return "{" + ", ".join(f"{self.names.name(v)}: {facts[v]}" for v in sorted(shown, key=self.names.order)) + "}"
+
+    # ------------------------------------------------------------------------------------------------ statements
+
+    def block(self, block: Block, depth: int) -> Iterator[tuple[str, Span | None]]:
+        if not block:
+            yield _INDENT * depth + "pass", None
+        for line in block:
+            yield from self.line(line, depth)
+
+    def line(self, line: Line, depth: int) -> Iterator[tuple[str, Span | None]]:
+        head = self._head(line)
+        yield _INDENT * depth + head, _span(line)
+        match line:
+            case Scope(body=body):
+                yield from self.block(body, depth + 1)
+            case stmts.ForStmt() | stmts.WhileStmt():
+                yield from self.block(blocks.block_of(line.body), depth + 1)
+            case stmts.IfStmt():
+                yield from self.block(blocks.block_of(line.then_body), depth + 1)
+                yield from self._otherwise(blocks.block_of(line.else_body), depth)
+            case _:
+                return
+
+    def _otherwise(self, block: Block, depth: int) -> Iterator[tuple[str, Span | None]]:
+        if not block:
+            return
+        if len(block) == 1 and isinstance(block[0], stmts.IfStmt):
+            (_, span), *rest = self.line(block[0], depth)
+            yield f"{_INDENT * depth}elif {self.expr(block[0].cond)}:", span
+            yield from rest
+        else:
+            yield _INDENT * depth + "else:", None
+            yield from self.block(block, depth + 1)
+
+    def _head(self, line: Line) -> str:
+        match line:
+            case Let(var=var, value=value):
+                return f"{self.names.name(var)}: Let[{print_type(scalar.dtype_of(var))}] = {self.expr(value)}"
+            case Scope():
+                return "with scope:"
+            case stmts.ForStmt():
+                return f"for {self.names.name(line.iter_var)} in {self._range(line)}:"
+            case stmts.WhileStmt(cond=cond):
+                return f"while {self.expr(cond)}:"
+            case stmts.IfStmt(cond=cond):
+                return f"if {self.expr(cond)}:"
+            case stmts.BreakStmt():
+                return "break"
+            case stmts.ReturnStmt():
+                return "return"
+            case stmts.DeclareStmt(var=var, init=init):
+                declared = f"{self.names.name(var)}: {print_type(scalar.dtype_of(var))}"
+                return declared if init is None else f"{declared} = {self.expr(init)}"
+            case stmts.AssignStmt(var=var, value=value):
+                return f"{self.names.name(var)} = {self.expr(value)}"
+            case stmts.InstStmt(inst=inst):
+                return self.instruction(inst)
+            case _:
+                raise TypeError(f"{type(line).__name__} has no printed form")
+
+    def _range(self, loop: stmts.ForStmt) -> str:
+        options = [self.expr(loop.extent)]
+        dtype = scalar.dtype_of(loop.iter_var)
+        if dtype != scalar.dtype_of(loop.extent):
+            options.append(f"dtype={print_type(dtype)}")
+        if loop.unroll_factor is not None:
+            options.append(f"unroll={'all' if loop.unroll_factor == -1 else loop.unroll_factor!r}")
+        return f"range({', '.join(options)})"
+
+    # ---------------------------------------------------------------------------------------------- instructions
+
+    def instruction(self, inst: Instruction) -> str:
+        called = self._call(inst)
+        if inst.output is None:
+            return called
+        name = self.names.name(inst.output)
+        return f"{name}: {self.tensor_type(inst.output)} = {called}" if self.names.defines(inst) else f"{name} = {called}"
+
+    def _call(self, inst: Instruction) -> str:
+        bound = tuple(var for variables in inst.fields_of(Role.BINDER).values() for var in variables)
+        inner = _Printer(self.names.with_bound(bound))
+        arguments = [inner.operand(value) for value in inst.fields_of(Role.OPERAND, Role.INOUT).values()]
+        defaults = {field.name: field.default for field in dataclasses.fields(inst)}
+        for name, value in inst.attributes.items():
+            text = inner.attribute(value)
+            if not _is_default(text, defaults[name]):
+                arguments.append(f"{name}={text}")
+        return f"{inst.opcode}({', '.join(arguments)})"
+
+    def operand(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            return f"[{', '.join(map(self.operand, cast('tuple[Any, ...]', value)))}]"
+        return "None" if value is None else self.names.name(value)
+
+    def attribute(self, value: Any) -> str:
+        """An expression, a variable, plain data, or a list of them."""
+        if isinstance(value, tuple):
+            return self._list(cast("tuple[Any, ...]", value))
+        return self.expr(value) if isinstance(value, Expr) else print_data(value)
+
+    def tensor_type(self, tensor: Tensor) -> str:
+        dtype = print_type(tensor.dtype)
+        match tensor:
+            case RegisterTensor(shape=shape, optional_layout=layout):
+                text = f"{dtype}[{', '.join(map(str, shape)) or '()'}]"
+                return text if layout is None or not self.layouts else f"{text} @ {layout!r}"
+            case GlobalTensor(layout=layout):
+                text = f"Global[{dtype}[{', '.join(map(self.expr, layout.shape)) or '()'}]]"
+                return text if is_row_major(layout) else f"{text} @ strides({', '.join(map(self.expr, layout.strides))})"
+            case _:
+                raise TypeError(f"{type(tensor).__name__} has no printed form")
+
+    # ----------------------------------------------------------------------------------------------- expressions
+
+    def expr(self, expr: Expr) -> str:
+        return scalar_text.to_text(expr, self.names.name)
+
+    def _list(self, values: tuple[Any, ...]) -> str:
+        return f"[{', '.join(map(self.attribute, values))}]"
+
+
+def is_row_major(layout: GlobalLayout) -> bool:
+    """Whether the strides are those that follow from the shape, said in the same expressions."""
+    plain = GlobalLayout.row_major(layout.shape).strides
+    return all(scalar.structurally_equal(ours, other) for ours, other in zip(layout.strides, plain, strict=True))
+
+
+def _is_default(text: str, default: Any) -> bool:
+    return default is not dataclasses.MISSING and text == print_data(default)
+
+
+def _span(line: Line) -> Span | None:
+    if isinstance(line, stmts.InstStmt) and line.span is None:
+        return line.inst.span
+    return line.span
