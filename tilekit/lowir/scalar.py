@@ -133,6 +133,15 @@ _SPECIAL_NAMES = {
 }
 
 
+def special_var(name: str) -> Var | None:
+    """The special variable of a name that `name_hint` gives, None for any other name."""
+    found = next((theirs for theirs, ours in _SPECIAL_NAMES.items() if ours == name), None)
+    if found is None:
+        return None
+    base, axis = found.split(".")
+    return getattr(getattr(_vars, base), axis)
+
+
 def name_hint(v: Var) -> str:
     """The name that a variable should have in text."""
     if v.name is not None:
@@ -164,7 +173,12 @@ def dtype_of(e: Expr) -> Type:
         case Address():
             return PointerType(_scalar_type(e.expr))
         case _:
-            raise LanguageError("TK213", f"{type(e).__name__} is not part of the scalar language")
+            raise LanguageError("TK216", f"{type(e).__name__} is not part of the scalar language")
+
+
+def is_integer(type_: Type) -> TypeGuard[DataType]:
+    """Whether a type is a scalar integer, of either sign; truth values are none."""
+    return isinstance(type_, DataType) and type_.is_integer()
 
 
 def is_constant(e: Expr) -> bool:
@@ -298,10 +312,10 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
     if function is None:
         near = suggest(name, FUNCTIONS)
         raise LanguageError(
-            "TK213", f"there is no scalar function {name!r}", help=f"did you mean {near}?" if near else None
+            "TK216", f"there is no scalar function {name!r}", help=f"did you mean {near}?" if near else None
         )
     if len(args) != function.arity:
-        raise LanguageError("TK213", f"{name} takes {function.arity} arguments, not {len(args)}")
+        raise LanguageError("TK216", f"{name} takes {function.arity} arguments, not {len(args)}")
     dtype = _number(name, args[0]) if function.arity == 1 else _numeric(name, *args)
     if function.domain is Domain.FLOAT and not dtype.is_float():
         raise LanguageError("TK211", f"{name} takes a float, not {dtype}", help=f"cast it first: {name}(float32(x))")
@@ -426,7 +440,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
         case TensorElement():
             return (e.base, *e.indices)
         case _:
-            raise LanguageError("TK213", f"{type(e).__name__} is not part of the scalar language")
+            raise LanguageError("TK216", f"{type(e).__name__} is not part of the scalar language")
 
 
 def rebuild(e: Expr, parts: Sequence[Expr]) -> Expr:
@@ -435,7 +449,7 @@ def rebuild(e: Expr, parts: Sequence[Expr]) -> Expr:
         return e
     match e:
         case Div():
-            return floordiv(*parts) if _is_integer(dtype_of(e)) else div(*parts)
+            return floordiv(*parts) if is_integer(dtype_of(e)) else div(*parts)
         case Cast():
             return cast(parts[0], dtype_of(e))
         case Call():
@@ -528,13 +542,13 @@ def normalize(e: Expr) -> Expr:
         case Call():
             return _normalize_call(e, parts)
         case _:
-            raise LanguageError("TK213", f"{type(e).__name__} is not part of the scalar language")
+            raise LanguageError("TK216", f"{type(e).__name__} is not part of the scalar language")
 
 
 def _normalize_binary(e: BinaryExpr, a: Expr, b: Expr) -> Expr:
     a, b = _promote_weakly(a, b)
     if isinstance(e, Div):
-        return floordiv(a, b) if _is_integer(dtype_of(a)) else div(a, b)
+        return floordiv(a, b) if is_integer(dtype_of(a)) else div(a, b)
     return _CONSTRUCTORS[type(e)](a, b)
 
 
@@ -558,7 +572,7 @@ def _promote_weakly(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 def _adopt(e: Expr, other: Expr) -> Expr:
     """`e`, in the dtype of `other` if it is an integer constant and that is an integer dtype that holds it."""
     dtype = dtype_of(other)
-    if not isinstance(e, Constant) or not _is_integer(dtype_of(e)) or not _is_integer(dtype):
+    if not isinstance(e, Constant) or not is_integer(dtype_of(e)) or not is_integer(dtype):
         return e
     return _constant(dtype, e.value) if dtype.min_value <= e.value <= dtype.max_value else e
 
@@ -575,10 +589,6 @@ def _scalar_type(e: Expr) -> DataType:
     if isinstance(type_, PointerType) or type_.is_vector():
         raise LanguageError("TK211", f"a scalar is wanted here, not {type_}")
     return type_
-
-
-def _is_integer(type_: Type) -> TypeGuard[DataType]:
-    return isinstance(type_, DataType) and type_.is_integer()
 
 
 def _pointee(e: Expr) -> Type:

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scalar expression is worth: on NumPy values, one or a whole array at a time, and as integer Python text.
+
+Every operation rounds or wraps to its dtype at once, as the machine's instructions do. Small floats are `ml_dtypes`.
+Both branches of `where`, and both sides of `and` and `or`, are evaluated: expressions have no effects, and what has no
+meaning (division by zero) gives 0 here instead of an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tilekit import dtypes
+from tilekit.diag.errors import LanguageError
+from tilekit.dtypes import DataType, PointerType
+from tilekit.lowir import scalar
+from tilekit.lowir.nodes import (
+    Add,
+    BinaryExpr,
+    BitwiseAnd,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseXor,
+    Call,
+    Cast,
+    Constant,
+    Div,
+    Equal,
+    Expr,
+    IfThenElse,
+    LeftShift,
+    LessEqual,
+    LessThan,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Mod,
+    Multiply,
+    Neg,
+    NotEqual,
+    RightShift,
+    Sub,
+    UnaryExpr,
+    Var,
+)
+
+
+def evaluate(e: Expr, env: Mapping[Var, Any]) -> Any:
+    """The value of an expression, where `env` gives each variable a NumPy value of its dtype, a scalar or an array.
+
+    Arrays broadcast against each other. A pointer is an address in bytes.
+    """
+    with np.errstate(all="ignore"):
+        return _Evaluation(env).value(e)
+
+
+class _Evaluation:
+    """One evaluation; a shared part of the expression is computed once."""
+
+    def __init__(self, env: Mapping[Var, Any]) -> None:
+        self.env = env
+        self.known: dict[int, Any] = {}
+
+    def value(self, e: Expr) -> Any:
+        if id(e) not in self.known:
+            self.known[id(e)] = _typed(self.compute(e), scalar.dtype_of(e))
+        return self.known[id(e)]
+
+    def compute(self, e: Expr) -> Any:
+        """The value in any NumPy dtype that holds it; `value` wraps or rounds it."""
+        match e:
+            case Constant():
+                return e.value
+            case Var():
+                return self.env[e]
+            case Cast():
+                return self.value(e.expr)
+            case IfThenElse():
+                return np.where(self.value(e.cond), self.value(e.then_expr), self.value(e.else_expr))
+            case BinaryExpr() if isinstance(scalar.dtype_of(e.a), PointerType):
+                return self.pointers(e)
+            case BinaryExpr() | UnaryExpr() | Call():
+                return _operation(e)(*(_wide(self.value(part)) for part in scalar.children(e)))
+            case _:
+                raise LanguageError("TK213", f"{type(e).__name__} has no value outside a kernel")
+
+    def pointers(self, e: BinaryExpr) -> Any:
+        a, b, pointer = self.value(e.a), self.value(e.b), scalar.dtype_of(e.a)
+        if isinstance(e, (Add, Sub)) and isinstance(pointer, PointerType):
+            b = np.multiply(b, pointer.base.nbytes, dtype=np.int64).astype(np.uint64)  # type: ignore[union-attr]
+        return _OPERATIONS[type(e)](a, b)
+
+
+def _typed(value: Any, type_: scalar.Type) -> Any:
+    """`value` as a NumPy value of `type_`: converted, wrapped or rounded as `dtypes.convert` says."""
+    if isinstance(type_, PointerType):
+        return np.asarray(value).astype(np.uint64)[()]
+    return dtypes.quantize(np.asarray(value), type_)
+
+
+def _wide(value: Any) -> Any:
+    """`value` in a dtype that NumPy computes with: exactly where the result is then rounded once."""
+    array = np.asarray(value)
+    if array.dtype.kind != "V":
+        return value
+    return array.astype(np.int64 if "int" in array.dtype.name else np.float64)[()]
+
+
+# ---------------------------------------------------------------------------------------------------------- operations
+
+
+def _operation(e: Expr) -> Callable[..., Any]:
+    if isinstance(e, Call):
+        return _CALLS[scalar.function_name(e)]
+    dtype = scalar.dtype_of(e)
+    if isinstance(e, Div) and isinstance(dtype, DataType) and dtype.is_integer():
+        return np.floor_divide
+    return _OPERATIONS[type(e)]
+
+
+def _c_div(a: Any, b: Any) -> Any:
+    return np.floor_divide(a, b) + ((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)))
+
+
+def _c_mod(a: Any, b: Any) -> Any:
+    return a - b * _c_div(a, b)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    """NumPy gives a nan for a nan too, but either of two zeros."""
+    return np.where((a == b) & np.signbit(b), b, np.minimum(a, b)) if a.dtype.kind == "f" else np.minimum(a, b)
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return np.where((a == b) & np.signbit(a), b, np.maximum(a, b)) if a.dtype.kind == "f" else np.maximum(a, b)
+
+
+def _single(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function computed in float32, or in float64 where the values are, as the library does for the small floats."""
+
+    def compute(*args: Any) -> Any:
+        return function(*(arg if arg.dtype == np.float64 else arg.astype(np.float32) for arg in args))
+
+    return compute
+
+
+_OPERATIONS: Mapping[type[Expr], Callable[..., Any]] = {
+    Neg: np.negative,
+    BitwiseNot: np.invert,
+    LogicalNot: np.logical_not,
+    Add: np.add,
+    Sub: np.subtract,
+    Multiply: np.multiply,
+    Div: np.divide,
+    Mod: np.remainder,
+    BitwiseAnd: np.bitwise_and,
+    BitwiseOr: np.bitwise_or,
+    BitwiseXor: np.bitwise_xor,
+    LeftShift: np.left_shift,
+    RightShift: np.right_shift,
+    LessThan: np.less,
+    LessEqual: np.less_equal,
+    Equal: np.equal,
+    NotEqual: np.not_equal,
+    LogicalAnd: np.logical_and,
+    LogicalOr: np.logical_or,
+}
+
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "exp": _single(np.exp),
+    "exp2": _single(np.exp2),
+    "log": _single(np.log),
+    "log2": _single(np.log2),
+    "sqrt": _single(np.sqrt),
+    "rsqrt": _single(lambda x: 1 / np.sqrt(x.astype(np.float64))),
+    "sin": _single(np.sin),
+    "cos": _single(np.cos),
+    "tan": _single(np.tan),
+    "asin": _single(np.arcsin),
+    "acos": _single(np.arccos),
+    "atan": _single(np.arctan),
+    "sinh": _single(np.sinh),
+    "cosh": _single(np.cosh),
+    "tanh": _single(np.tanh),
+    "asinh": _single(np.arcsinh),
+    "acosh": _single(np.arccosh),
+    "atanh": _single(np.arctanh),
+    "pow": _single(np.power),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.rint,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "abs": np.abs,
+    "minimum": _minimum,
+    "maximum": _maximum,
+    "c_div": _c_div,
+    "c_mod": _c_mod,
+}
+
+
+# ---------------------------------------------------------------------------------------------------------- host text
+
+
+def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
+    """Integer Python text over parameter names with the meaning of `e`, as far as its integers do not overflow.
+
+    Only what a launch needs: `+ - * // % min max`, comparisons, truth values, `if … else`; casts between integers
+    vanish. Anything else is an error.
+    """
+    match e:
+        case Constant() if not scalar.dtype_of(e).is_float():  # type: ignore[union-attr]  # constants are no pointers
+            return repr(e.value) if e.value >= 0 else f"({e.value})"
+        case Var():
+            return name_of(e)
+        case Cast() if not _involves_float(e) and scalar.dtype_of(e) != dtypes.boolean:
+            return to_host(e.expr, name_of)
+        case IfThenElse():
+            then, condition, other = (to_host(part, name_of) for part in (e.then_expr, e.cond, e.else_expr))
+            return f"({then} if {condition} else {other})"
+        case LogicalNot():
+            return f"(not {to_host(e.a, name_of)})"
+        case Neg():
+            return f"(-{to_host(e.a, name_of)})"
+        case BinaryExpr() if type(e) in _HOST_OPERATORS and not _involves_float(e):
+            return f"({to_host(e.a, name_of)} {_HOST_OPERATORS[type(e)]} {to_host(e.b, name_of)})"
+        case Call() if scalar.function_name(e) in _HOST_CALLS and not _involves_float(e):
+            args = [to_host(arg, name_of) for arg in e.args]
+            return _HOST_CALLS[scalar.function_name(e)].format(*args)
+        case _:
+            raise LanguageError(
+                "TK214",
+                f"{type(e).__name__} on {scalar.dtype_of(e)} cannot be computed before a launch",
+                help="the grid is made of integer parameters with + - * // % min max and comparisons",
+            )
+
+
+def _involves_float(e: Expr) -> bool:
+    """Whether a part of the operation is a float, which host text does not compute with."""
+    types = [scalar.dtype_of(part) for part in (e, *scalar.children(e))]
+    return any(isinstance(type_, PointerType) or type_.is_float() for type_ in types)
+
+
+_HOST_OPERATORS: Mapping[type[BinaryExpr], str] = {
+    Add: "+",
+    Sub: "-",
+    Multiply: "*",
+    Div: "//",
+    Mod: "%",
+    LessThan: "<",
+    LessEqual: "<=",
+    Equal: "==",
+    NotEqual: "!=",
+    LogicalAnd: "and",
+    LogicalOr: "or",
+}
+
+_HOST_CALLS: Mapping[str, str] = {
+    "minimum": "min({}, {})",
+    "maximum": "max({}, {})",
+    "abs": "abs({})",
+    "c_div": "({} // {})",
+    "c_mod": "({} % {})",
+}
