@@ -83,7 +83,7 @@ class Instruction(Node, metaclass=_InstructionMeta):
     its layout rule: among instructions with the same knowledge the lowest proposes first.
     """
 
-    output: Tensor | None = None
+    output: Tensor | None
 
     opcode: ClassVar[str] = ""
     effects: ClassVar[Effects] = SIDE

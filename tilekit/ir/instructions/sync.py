@@ -13,7 +13,7 @@ class SyncThreadsInst(Instruction, opcode="sync"):
 
     @staticmethod
     def create() -> SyncThreadsInst:
-        return SyncThreadsInst()
+        return SyncThreadsInst(None)
 
     def execute(self, machine: Machine) -> Steps:
         yield from machine.barrier()
