@@ -107,6 +107,13 @@ def test_floats_that_numpy_lacks_have_their_limits_too():
     assert {name: dtypes.parse(name).max_value for name in ODD_FLOATS} == ODD_FLOATS
 
 
+@EVERY_SCALAR
+def test_a_maximum_can_start_from_the_lowest_value(dtype):
+    assert dtypes.convert(dtype.lowest, dtype) == dtype.lowest <= dtype.min_value
+    assert dtypes.convert(dtype.highest, dtype) == dtype.highest >= dtype.max_value
+    assert math.isinf(dtype.highest) == (dtype.is_float() and dtype.nbits >= 16)
+
+
 def _decode(bits, dtype):
     """The number that a pattern of bits means in a float type, by the definition of such types."""
     exponent = bits >> dtype.mantissa_nbits & ((1 << dtype.exponent_nbits) - 1)

@@ -200,6 +200,16 @@ class DataType:
                 return -self.max_value
 
     @property
+    def highest(self) -> int | float:
+        """What no value exceeds, where a minimum starts: infinity, or the largest value of a type that holds none."""
+        return _overflow(self) if self.is_float() else self.max_value
+
+    @property
+    def lowest(self) -> int | float:
+        """What no value is below, where a maximum starts."""
+        return -_overflow(self) if self.is_float() else self.min_value
+
+    @property
     def smallest_normal(self) -> float:
         return math.ldexp(1.0, self.min_exponent)
 
