@@ -185,9 +185,10 @@ def test_torch_types():
     assert utils.dtype_from_torch(torch.int64) is dtypes.int64
 
 
-def test_colors():
+def test_colors_come_and_go():
     assert utils.red("no") == "\x1b[31mno\x1b[0m"
-    assert utils.nocolor(3) == "3"
+    painted = f"{utils.bold(1.25, '{:.1f}')} {utils.green('a')}{utils.blue('b')}{utils.cyan('c')}"
+    assert utils.nocolor(painted) == "1.2 abc"
 
 
 def test_importing_the_helpers_imports_no_torch():

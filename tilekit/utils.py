@@ -7,6 +7,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -208,31 +209,21 @@ def dtype_from_torch(dtype: torch.dtype) -> dtypes.DataType:
 # ----------------------------------------------------------------------------------------------------------- colors
 
 
-def red(text: object) -> str:
-    """The text in red on a terminal."""
-    return f"\x1b[31m{text}\x1b[0m"
+def _painted(code: int) -> Callable[..., str]:
+    def paint(value: object, fmt: str = "{}") -> str:
+        """The value in this color on a terminal."""
+        return f"\x1b[{code}m{fmt.format(value)}\x1b[0m"
+
+    return paint
 
 
-def green(text: object) -> str:
-    """The text in green on a terminal."""
-    return f"\x1b[32m{text}\x1b[0m"
+red = _painted(31)
+green = _painted(32)
+blue = _painted(34)
+cyan = _painted(36)
+bold = _painted(1)
 
 
-def blue(text: object) -> str:
-    """The text in blue on a terminal."""
-    return f"\x1b[34m{text}\x1b[0m"
-
-
-def cyan(text: object) -> str:
-    """The text in cyan on a terminal."""
-    return f"\x1b[36m{text}\x1b[0m"
-
-
-def bold(text: object) -> str:
-    """The text in bold on a terminal."""
-    return f"\x1b[1m{text}\x1b[0m"
-
-
-def nocolor(text: object) -> str:
-    """The text as it is: stands where a color may not."""
-    return str(text)
+def nocolor(text: str) -> str:
+    """The text without its colors."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
