@@ -361,28 +361,18 @@ def ne(a: Expr, b: Expr) -> Expr:
 
 def logical_and(a: Expr, b: Expr) -> Expr:
     _truths("and", a, b)
-    match constant_value(a), constant_value(b):
-        case (True, _):
-            return b
-        case (False, _):
-            return a
-        case (_, True):
-            return a
-        case _:
-            return LogicalAnd(a, b)
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Constant):
+            return other if one.value else one
+    return LogicalAnd(a, b)
 
 
 def logical_or(a: Expr, b: Expr) -> Expr:
     _truths("or", a, b)
-    match constant_value(a), constant_value(b):
-        case (False, _):
-            return b
-        case (True, _):
-            return a
-        case (_, False):
-            return a
-        case _:
-            return LogicalOr(a, b)
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Constant):
+            return one if one.value else other
+    return LogicalOr(a, b)
 
 
 def logical_not(a: Expr) -> Expr:

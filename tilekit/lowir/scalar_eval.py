@@ -85,7 +85,7 @@ class _Evaluation:
             case BinaryExpr() | UnaryExpr() | Call():
                 return _operation(e)(*(_wide(self.value(part)) for part in scalar.children(e)))
             case _:
-                raise LanguageError("TK213", f"{type(e).__name__} has no value outside a kernel")
+                raise LanguageError("TK216", f"{type(e).__name__} has no value outside a kernel")
 
     def pointers(self, e: BinaryExpr) -> Any:
         a, b, pointer = self.value(e.a), self.value(e.b), scalar.dtype_of(e.a)

@@ -119,7 +119,7 @@ def _form(e: Expr, name_of: Callable[[Var], str]) -> tuple[str, int]:
         case BinaryExpr():
             return _binary_form(e, name_of)
         case _:
-            raise LanguageError("TK213", f"{type(e).__name__} is not part of the scalar language")
+            raise LanguageError("TK216", f"{type(e).__name__} is not part of the scalar language")
 
 
 def _binary_form(e: BinaryExpr, name_of: Callable[[Var], str]) -> tuple[str, int]:
