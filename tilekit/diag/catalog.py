@@ -59,6 +59,8 @@ TOOLCHAIN: dict[str, str] = {
     "TK503": "CUDA headers are not installed",
     "TK504": "compiler does not know the target",
     "TK505": "nvcc is not installed",
+    "TK506": "no C++ compiler",
+    "TK507": "$CXX does not run",
 }
 
 ARGUMENTS_AND_LAUNCH: dict[str, str] = {
@@ -73,6 +75,8 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK628": "GPU refused the launch",
     "TK629": "GPU faulted",
     "TK630": "GPU cannot be used",
+    "TK631": "kernel has not been compiled yet",
+    "TK632": "script argument is not hashable",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {

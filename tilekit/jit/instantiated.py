@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The handle of a kernel: one script class with its arguments; calling it compiles what is needed and launches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tilekit import config, target
+from tilekit.diag import errors
+from tilekit.diag.errors import TilekitError
+from tilekit.diag.sources import Sources
+from tilekit.jit import arguments, script_key
+from tilekit.jit.instance import JitInstance, Machine
+from tilekit.lang import autotune, source
+from tilekit.lang.params import CallParameters
+from tilekit.runtime.tensors import Device, DeviceKind
+from tilekit.target import Target
+
+if TYPE_CHECKING:
+    from tilekit.jit.kernel import Kernel
+
+_lock = threading.RLock()
+
+
+class InstantiatedScript:
+    """One per script class and arguments.
+
+    Calling it checks the arguments, compiles for their kinds if that was not done yet, and launches where the tensors
+    live. `kernels` are all that it compiled, newest last; `last` is the one that ran last.
+    """
+
+    def __init__(self, script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self.script_cls = script_cls
+        self.script_name = script_cls.__name__
+        self.sources = Sources()
+        call = script_cls.__call__
+        if getattr(call, "__qualname__", "") == "Script.__call__":
+            raise errors.LanguageError(
+                "TK107", f"{self.script_name} has no __call__ method", help="__call__ is the kernel: write it"
+            )
+        try:
+            read = source.read(call)
+            self.sources.register(read.name, read.code)
+            self.parameters = CallParameters.of(call)
+            self.space: Mapping[tuple[str, ...], tuple[Any, ...]] = getattr(script_cls, "_autotune_space", {})
+            self.schedules = autotune.schedules(script_cls, args, kwargs)
+        except TilekitError as error:
+            raise error.with_sources(self.sources) from None
+        self.jit_instances: dict[arguments.JitKey, JitInstance] = {}
+        self.last: Kernel | None = None
+        self._target: Target | None = None
+
+    @staticmethod
+    def of(script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InstantiatedScript:
+        """The handle for these arguments: always the same one."""
+        key = (script_key.normalize(args), script_key.normalize(kwargs))
+        with _lock:
+            handles = script_cls.__dict__.get("_handles")
+            if handles is None:
+                handles = script_cls._handles = {}  # type: ignore[attr-defined]
+            if key not in handles:
+                handles[key] = InstantiatedScript(script_cls, args, kwargs)
+            return handles[key]
+
+    @property
+    def params(self) -> CallParameters:
+        return self.parameters
+
+    @property
+    def with_default(self) -> bool:
+        return self.parameters.with_default
+
+    @property
+    def const_params(self) -> tuple[int, ...]:
+        return self.parameters.const_params
+
+    @property
+    def kernel_params(self) -> tuple[int, ...]:
+        return self.parameters.kernel_params
+
+    @property
+    def tuning_params(self) -> tuple[int, ...]:
+        return self.parameters.tuning_params
+
+    @cached_property
+    def __signature__(self) -> Any:
+        return self.parameters.signature
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Every kernel compiled so far, newest last."""
+        found = [kernel for instance in self.jit_instances.values() for kernel in instance.kernels]
+        return sorted(found, key=lambda kernel: kernel.number)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            call = self._checked(args, kwargs)
+            instance = self._instance(call.key)
+            kernel = instance.kernel(self._machine(call.device))
+            arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
+            self.last = kernel
+            kernel.launch(call.launch)
+        except TilekitError as error:
+            # the user's call is what matters; our frames below it are not
+            raise error.with_sources(self.sources).with_traceback(None) from None
+
+    def compile(
+        self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any
+    ) -> JitInstance:
+        """Compile for these arguments without launching; needs no data and no GPU.
+
+        Parameters
+        ----------
+        args, kwargs
+            As in a call; instead of a tensor also `tilekit.spec(dtype, shape)` or a torch meta tensor.
+        target
+            The instruction set, such as "sm_90a"; by default that of the GPU, or sm_90a without one.
+        device
+            "cuda" or "cpu", what to compile the source for; by default where the tensors live, else "cuda".
+        """
+        try:
+            values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+            call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
+            where = call.device if device is None else Device(DeviceKind(device))
+            instance = self._instance(call.key)
+            machine = self._machine(where or Device(DeviceKind.CUDA), _target(target))
+            self.last = instance.kernel(machine)
+            return instance
+        except TilekitError as error:
+            raise error.with_sources(self.sources).with_traceback(None) from None
+
+    def _jit_instance_for(self, *args: Any, **kwargs: Any) -> JitInstance:
+        """The specialization for these arguments; nothing is compiled yet."""
+        values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+        return self._instance(arguments.check(self.script_name, self.parameters, values, allow_specs=True).key)
+
+    def use_target(self, name: str | Target | None) -> None:
+        """Compile for this target from now on; None gives the choice back to the device."""
+        self._target = _target(name)
+
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> arguments.Call:
+        values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+        return arguments.check(self.script_name, self.parameters, values)
+
+    def _instance(self, key: arguments.JitKey) -> JitInstance:
+        with _lock:
+            if key not in self.jit_instances:
+                self.jit_instances[key] = JitInstance(
+                    self.script_cls, self.parameters, self.schedules, key, self.sources
+                )
+            return self.jit_instances[key]
+
+    def _machine(self, device: Device | None, chosen: Target | None = None) -> Machine:
+        device = device or Device(DeviceKind.CPU)
+        return Machine(device, chosen or self._target or target.DEFAULT, config.resolve())
+
+    # ---------------------------------------------------------------- what hangs on the kernel that ran last
+
+    @property
+    def source(self) -> str:
+        """The generated CUDA C of the last kernel."""
+        return self._last("source").source
+
+    @property
+    def trace(self) -> Any:
+        """The passes of the last kernel, before and after."""
+        return self._last("trace").trace
+
+    @property
+    def layouts(self) -> Any:
+        """The layout of every tile of the last kernel, who chose it and why."""
+        return self._last("layouts").layouts
+
+    def _last(self, what: str) -> Kernel:
+        if self.last is None:
+            raise errors.ArgumentError(
+                "TK631",
+                f"{self.script_name} has not been compiled yet, so it has no {what}",
+                help="call it, or compile it without data: handle.compile(…)",
+            )
+        return self.last
+
+    def __repr__(self) -> str:
+        count = len(self.schedules)
+        plural = "schedule" if count == 1 else "schedules"
+        if self.last is None:
+            return f"{self.script_name}: {count} {plural}, compiles at its first call"
+        return f"{self.script_name}: {count} {plural}, last {self.last}"
+
+
+def _target(name: str | Target | None) -> Target | None:
+    return target.parse(name) if isinstance(name, str) else name
