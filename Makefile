@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything a person does with a checkout. The environment in .venv is made on first need and again when
+# pyproject.toml or constraints.txt change. `make test-gpu PYTHON=python3` uses an interpreter that has it all already.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+ifeq ($(origin PYTHON),undefined)
+PYTHON := .venv/bin/python
+ENVIRONMENT := .venv/.installed
+endif
+# the interpreter that makes .venv
+BASE_PYTHON ?= $(firstword $(shell for p in python3 python3.11 python3.12 python3.13; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p"; done))
+
+TESTS ?=
+PYTEST := $(PYTHON) -m pytest $(TESTS)
+PORT ?= 8888
+SLOW_SAMPLE ?= 1
+SEED ?= 0
+
+.venv/.installed: pyproject.toml constraints.txt
+	@test -n "$(BASE_PYTHON)" || { echo "make: no Python from 3.11 to 3.13 found; set BASE_PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x .venv/bin/python || "$(BASE_PYTHON)" -m venv .venv || { echo "make: install Python's venv module (Debian: python3-venv)" >&2; exit 1; }
+	@echo "Making the environment in .venv; the first time this takes some minutes"
+	@.venv/bin/python -m pip install -q -c constraints.txt -e '.[dev,cuda]'
+	@touch $@
+
+.PHONY: env hello test test-slow test-gpu bench lint ruff types imports format lab clean help
+
+env: $(ENVIRONMENT)  ## make the environment in .venv
+
+hello: $(ENVIRONMENT)  ## run notebooks/01_hello.ipynb in a kernel; print its results and where the HTML lies
+	@.ci/system-packages g++
+	@$(PYTHON) notebooks/execute.py notebooks/01_hello.ipynb --html build/hello.html
+
+test: $(ENVIRONMENT)  ## default, browser and nvcc tests (one file: make test TESTS=tests/ir/test_x.py)
+	@.ci/system-packages g++ chromium
+	@$(PYTEST)
+
+test-slow: $(ENVIRONMENT)  ## slow tests (a tenth of them: SLOW_SAMPLE=0.1 SEED=7)
+	@.ci/system-packages g++ chromium
+	@$(PYTEST) -m 'slow and not gpu' --slow-sample=$(SLOW_SAMPLE) --slow-seed=$(SEED)
+
+test-gpu: $(ENVIRONMENT)  ## tests on an NVIDIA GPU (with an interpreter of yours: PYTHON=python3)
+	@TILEKIT_REQUIRE=gpu $(PYTEST) -m gpu
+
+bench: $(ENVIRONMENT)  ## measure the budgets
+	@$(PYTHON) -m benchmarks
+
+lint: ruff types imports  ## what CI checks without running: ruff, pyright, import floors
+
+ruff: $(ENVIRONMENT)
+	@$(PYTHON) -m ruff check -q .
+	@$(PYTHON) -m ruff format -q --check .
+
+types: $(ENVIRONMENT)
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(PYTHON) -m pyright --pythonpath "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+
+imports: $(ENVIRONMENT)
+	@$(PYTHON) -c 'from importlinter.cli import lint_imports_command; lint_imports_command(["--no-cache", "--no-logo"])'
+
+format: $(ENVIRONMENT)  ## reformat, and mend what ruff can mend
+	@$(PYTHON) -m ruff check -q --fix .
+	@$(PYTHON) -m ruff format -q .
+
+lab: $(ENVIRONMENT)  ## open JupyterLab on the notebooks (another port: PORT=8890)
+	@.ci/system-packages g++
+	@browser=; root=; \
+	if [ -z "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then \
+	  browser=--no-browser; \
+	  echo "No display here. On your own machine run this, then open the 127.0.0.1 address that follows:"; \
+	  echo "    ssh -N -L $(PORT):127.0.0.1:$(PORT) $$(id -un)@$$(hostname)"; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then root=--allow-root; fi; \
+	exec $(PYTHON) -m jupyter lab $$browser $$root --ip=127.0.0.1 --port=$(PORT) --ServerApp.port_retries=0 --ServerApp.root_dir="$(CURDIR)/notebooks"
+
+clean:  ## remove the environment and everything built
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/browser/artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this text
+	@sed -nE 's/^([a-z-]+):[^#]*  ## (.*)/\1 \2/p' $(MAKEFILE_LIST) | while read -r target text; do printf '  make %-10s %s\n' "$$target" "$$text"; done

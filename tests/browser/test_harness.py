@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness sees what a person sees: outputs, errors, themes."""
+
+import random
+
+import pytest
+
+from tests.browser import lab
+
+pytestmark = pytest.mark.browser
+
+
+def test_run_all_gives_the_text_of_each_cell(open_notebook):
+    a, b = random.sample(range(1000), 2)
+    cells = open_notebook([f"x = {a}\nprint(x)", f"x * {b}", "import tilekit\ntilekit.__name__"]).run_all()
+    assert [cell.text.strip() for cell in cells] == [str(a), str(a * b), "'tilekit'"]
+
+
+def test_a_failing_cell_stops_run_all(open_notebook):
+    cells = open_notebook(["1 / 0", "print('not reached')"]).run_all(may_fail=True)
+    assert [(cell.ran, cell.failed) for cell in cells] == [(True, True), (False, False)]
+    assert "ZeroDivisionError" in cells[0].text
+
+
+def test_a_failing_cell_is_a_failure_unless_allowed(open_notebook):
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        open_notebook(["1 / 0"]).run_all()
+
+
+def test_each_notebook_has_a_kernel_of_its_own(open_notebook):
+    cells = open_notebook(["'cells' in globals(), len(In)"]).run_all()
+    assert cells[0].text.strip() == "(False, 2)"
+
+
+def test_the_dark_theme_is_darker(open_notebook):
+    notebook = open_notebook(["1"])
+    notebook.run_all()
+
+    def brightness() -> int:
+        rgb = notebook.page.evaluate("() => getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor")
+        return sum(int(part) for part in rgb.removeprefix("rgb(").removesuffix(")").split(","))
+
+    light = brightness()
+    notebook.set_theme(lab.DARK)
+    assert brightness() < light
+
+
+@pytest.mark.parametrize("url", ["http://outside.invalid/x", "http://192.0.2.1/x"])
+def test_a_request_to_the_outside_is_refused_and_seen(open_notebook, url):
+    notebook = open_notebook(["1"])
+    fetch = "url => fetch(url, {mode: 'no-cors'}).then(() => 'answered', () => 'refused')"
+    assert notebook.page.evaluate(fetch, url) == "refused"
+    assert notebook.outside == [url]
+    assert "ERR_NAME_NOT_RESOLVED" in notebook.report()
+    notebook.outside.clear()
