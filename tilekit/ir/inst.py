@@ -19,6 +19,7 @@ from tilekit.ir.layouts import LayoutContext
 from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.node import Node
 from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.lowir.scalar import Expr, Var
 
 
 class Role(enum.Enum):
@@ -111,17 +112,32 @@ class Instruction(Node, metaclass=_InstructionMeta):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors this instruction reads or writes in place, in field order."""
-        return _tensors(self.fields_of(Role.OPERAND, Role.INOUT))
+        return _flat(self.fields_of(Role.OPERAND, Role.INOUT))
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
-        return _tensors(self.fields_of(Role.OPERAND))
+        return _flat(self.fields_of(Role.OPERAND))
 
     @property
     def writes(self) -> tuple[Tensor, ...]:
         """The tensors whose contents this instruction sets: those it writes in place, and its output."""
-        written = _tensors(self.fields_of(Role.INOUT))
+        written = _flat(self.fields_of(Role.INOUT))
         return written if self.output is None else (*written, self.output)
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The scalar expressions, in field order."""
+        return _flat(self.fields_of(Role.SCALAR))
+
+    @property
+    def bound_vars(self) -> tuple[Var, ...]:
+        """The variables that this instruction binds for its scalar expressions."""
+        return _flat(self.fields_of(Role.BINDER))
+
+    @property
+    def gives_value(self) -> bool:
+        """Whether the output holds something afterwards."""
+        return self.output is not None
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -129,7 +145,7 @@ class Instruction(Node, metaclass=_InstructionMeta):
         return self.fields_of(Role.SCALAR, Role.BINDER, Role.STATIC)
 
     @property
-    def register_tensors(self) -> tuple[RegisterTensor, ...]:
+    def register_flat(self) -> tuple[RegisterTensor, ...]:
         """Every register tensor among the inputs and the output."""
         tensors = self.inputs if self.output is None else (*self.inputs, self.output)
         return tuple(t for t in tensors if isinstance(t, RegisterTensor))
@@ -154,11 +170,12 @@ class Instruction(Node, metaclass=_InstructionMeta):
         raise NotImplementedError(f"{type(self).__name__} has no NumPy meaning")
 
 
-def _tensors(fields: Mapping[str, Any]) -> tuple[Tensor, ...]:
-    found: list[Tensor] = []
+def _flat(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of the fields one after the other, tuples opened, None left out."""
+    found: list[Any] = []
     for value in fields.values():
         if isinstance(value, tuple):
-            found.extend(cast("tuple[Tensor, ...]", value))
+            found.extend(cast("tuple[Any, ...]", value))
         elif value is not None:
             found.append(value)
     return tuple(found)

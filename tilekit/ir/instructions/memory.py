@@ -31,12 +31,12 @@ def box_access(
     """
     axes = tuple(scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(shape)))
     along = dict(zip(dims, axes, strict=True))
-    index = [scalar.add(start, along[d]) if d in along else start for d, start in enumerate(offsets)]
+    index = [scalar.add(*scalar.promote(o, along[d])) if d in along else o for d, o in enumerate(offsets)]
+    zero = scalar.constant(dtypes.int32, 0)
     mask: Expr | None = None
     for component, extent in zip(index, tensor.shape, strict=True):
-        inside = scalar.logical_and(
-            scalar.le(scalar.constant(dtypes.int32, 0), component), scalar.lt(component, extent)
-        )
+        low, high = scalar.le(*scalar.promote(zero, component)), scalar.lt(*scalar.promote(component, extent))
+        inside = scalar.logical_and(low, high)
         mask = inside if mask is None else scalar.logical_and(mask, inside)
     return Access(pointer, axes, tensor.layout.offset(index), mask)
 
@@ -196,8 +196,13 @@ def _generic_access(
     f_mask: Callable[[tuple[Var, ...]], Expr | bool] | None,
 ) -> Access:
     axes = tuple(scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(shape)))
-    offset = scalar.cast(scalar.as_expr(f_offset(axes), dtypes.int64), dtypes.int64)
+    offset = scalar.as_expr(f_offset(axes), dtypes.int64)
+    if not scalar.is_integer(dtype := scalar.dtype_of(offset)):
+        raise errors.LanguageError("TK215", f"an offset must be an integer, got {dtype}")
+    offset = scalar.cast(offset, dtypes.int64)
     mask = None if f_mask is None else scalar.as_expr(f_mask(axes), dtypes.boolean)
+    if mask is not None and (dtype := scalar.dtype_of(mask)) is not dtypes.boolean:
+        raise errors.LanguageError("TK215", f"a mask must be bool, got {dtype}")
     return Access(ptr, axes, offset, mask)
 
 

@@ -63,7 +63,7 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
     @staticmethod
     def create(
         x: RegisterTensor,
-        dim: int | Sequence[int] | None,
+        dims: int | Sequence[int] | None,
         op: str,
         keepdim: bool = False,
         output: RegisterTensor | None = None,
@@ -72,15 +72,15 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
             raise errors.LanguageError("TK214", f"{op} needs a boolean tile, got {x.dtype}", help="compare it with 0")
         if op not in ("any", "all") and x.dtype is dtypes.boolean:
             raise errors.LanguageError("TK214", f"cannot compute {op} of a boolean tile", help="cast it to int32 first")
-        dims = _dims(op, x, dim)
-        shape = tuple(1 if d in dims else extent for d, extent in enumerate(x.shape) if keepdim or d not in dims)
+        along = _dims(op, x, dims)
+        shape = tuple(1 if d in along else extent for d, extent in enumerate(x.shape) if keepdim or d not in along)
         if output is None:
             output = RegisterTensor.create(x.dtype, shape)
         elif output.dtype is not x.dtype or output.shape != shape:
             raise errors.LanguageError(
                 "TK213", f"{op} gives {x.dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
             )
-        return ReduceInst(output, x, dims, op, keepdim)
+        return ReduceInst(output, x, along, op, keepdim)
 
     @property
     def reduction(self) -> Reduction:

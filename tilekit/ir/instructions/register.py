@@ -37,8 +37,14 @@ class AllocateRegisterInst(Instruction, opcode="register_tensor", effects=PURE, 
         if f_init is None:
             return AllocateRegisterInst(output)
         init = scalar.as_expr(f_init(axes), output.dtype)
+        if (dtype := scalar.dtype_of(init)) != output.dtype:
+            raise errors.LanguageError("TK212", f"a tile of {output.dtype} cannot be filled with {dtype}")
         used = scalar.free_vars(init)
         return AllocateRegisterInst(output, axes if any(axis in used for axis in axes) else (), init)
+
+    @property
+    def gives_value(self) -> bool:
+        return self.init is not None
 
     def execute(self, machine: Machine) -> Steps:
         tile = self.register_output

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
-from tilekit.ir.inst import Instruction, Role
+from tilekit.ir.inst import Instruction
 from tilekit.ir.tensor import GlobalTensor, Tensor
 from tilekit.ir.text import blocks
 from tilekit.ir.text.blocks import Block, Let, Line, Scope
@@ -108,7 +108,7 @@ def _free(hint: str, taken: set[str]) -> str:
 
 
 def _occurrences(func: Function) -> Iterator[Named | Instruction]:
-    """Everything with a name in the order of the text, as often as it stands there, and each instruction after its own."""
+    """All that has a name, in the order of the text, as often as it stands there; an instruction after its tensors."""
     yield from func.params
     yield from func.metadata.block_indices
     for extent in func.metadata.grid_blocks:
@@ -123,9 +123,12 @@ def _in_block(block: Block) -> Iterator[Named | Instruction]:
 
 def _in_line(line: Line) -> Iterator[Named | Instruction]:
     match line:
-        case Let(var=var, value=value) | stmts.DeclareStmt(var=var, init=value) | stmts.AssignStmt(var=var, value=value):
+        case Let(var=var, value=value) | stmts.AssignStmt(var=var, value=value):
             yield var
             yield from _in_exprs(value)
+        case stmts.DeclareStmt(var=var, init=init):
+            yield var
+            yield from _in_exprs(init)
         case Scope(body=body):
             yield from _in_block(body)
         case stmts.ForStmt():
@@ -153,11 +156,8 @@ def _in_instruction(inst: Instruction) -> Iterator[Named | Instruction]:
         if isinstance(tensor, GlobalTensor):
             yield from _in_exprs(*tensor.layout.shape, *tensor.layout.strides)
     yield inst
-    bound = {var for variables in inst.fields_of(Role.BINDER).values() for var in variables}
-    for value in inst.fields_of(Role.SCALAR).values():
-        for var in _in_exprs(*(value if isinstance(value, tuple) else (value,))):
-            if var not in bound:
-                yield var
+    bound = inst.bound_vars
+    yield from (var for var in _in_exprs(*inst.exprs) if var not in bound)
 
 
 def _in_exprs(*exprs: Expr | None) -> Iterator[Var]:

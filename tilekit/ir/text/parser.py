@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from tilekit import dtypes
 from tilekit.diag import errors, suggest
@@ -143,11 +143,11 @@ class _FunctionReader:
 
     def _let(self, node: ast.stmt) -> tuple[tuple[Var], tuple[Expr]] | None:
         match node:
-            case ast.AnnAssign(target=target, annotation=ast.Subscript(value=ast.Name(id="Let"), slice=type_), value=init):
-                if init is None:
+            case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="Let"), slice=type_)):
+                if node.value is None:
                     _fail(node, "expected a value: name: Let[type] = value")
-                value = self.expr(init)
-                return (self._declare(target, self._scalar_type(type_)),), (value,)
+                value = self.expr(node.value)
+                return (self._declare(node.target, self._scalar_type(type_)),), (value,)
             case _:
                 return None
 
@@ -169,7 +169,8 @@ class _FunctionReader:
                 return stmts.ReturnStmt(span=span)
             case ast.AnnAssign(annotation=ast.Name() | ast.UnaryOp()):
                 init = None if node.value is None else self.expr(node.value)
-                return stmts.DeclareStmt(self._declare(node.target, self._scalar_type(node.annotation)), init, span=span)
+                var = self._declare(node.target, self._scalar_type(node.annotation))
+                return stmts.DeclareStmt(var, init, span=span)
             case ast.AnnAssign(value=ast.Call() as call):
                 output = self._new_tensor(node.target, node.annotation)
                 return stmts.InstStmt(self.instruction(call, output), span=span)
@@ -375,8 +376,10 @@ class _Static:
 
     def _member(self, node: ast.expr, enum_name: str, member: str) -> enum.Enum:
         for type_ in _parts(typing.get_type_hints(self.cls)[self.field]):
-            if isinstance(type_, enum.EnumType) and type_.__name__ == enum_name and member in type_.__members__:
-                return type_[member]
+            if isinstance(type_, enum.EnumMeta) and type_.__name__ == enum_name:
+                found = cast("dict[str, enum.Enum]", dict(type_.__members__)).get(member)
+                if found is not None:
+                    return found
         _fail(node, f"{self.field}= takes no {enum_name}.{member}")
 
 
@@ -419,11 +422,11 @@ def _elements(node: ast.expr) -> list[ast.expr]:
 def _keywords(call: ast.Call, what: str, allowed: Sequence[str]) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for keyword in call.keywords:
-        if keyword.arg not in allowed:
-            name = keyword.arg or "**"
+        name = keyword.arg or "**"
+        if name not in allowed:
             near = suggest(name, allowed)
             _fail(keyword.value, f"{what} takes no {name}=", f"did you mean {near}?" if near else None)
-        found[keyword.arg] = keyword.value
+        found[name] = keyword.value
     return found
 
 

@@ -192,12 +192,13 @@ class _Printer:
         called = self._call(inst)
         if inst.output is None:
             return called
-        name = self.names.name(inst.output)
-        return f"{name}: {self.tensor_type(inst.output)} = {called}" if self.names.defines(inst) else f"{name} = {called}"
+        target = self.names.name(inst.output)
+        if self.names.defines(inst):
+            target += f": {self.tensor_type(inst.output)}"
+        return f"{target} = {called}"
 
     def _call(self, inst: Instruction) -> str:
-        bound = tuple(var for variables in inst.fields_of(Role.BINDER).values() for var in variables)
-        inner = _Printer(self.names.with_bound(bound))
+        inner = _Printer(self.names.with_bound(inst.bound_vars))
         arguments = [inner.operand(value) for value in inst.fields_of(Role.OPERAND, Role.INOUT).values()]
         defaults = {field.name: field.default for field in dataclasses.fields(inst)}
         for name, value in inst.attributes.items():
@@ -225,7 +226,8 @@ class _Printer:
                 return text if layout is None or not self.layouts else f"{text} @ {layout!r}"
             case GlobalTensor(layout=layout):
                 text = f"Global[{dtype}[{', '.join(map(self.expr, layout.shape)) or '()'}]]"
-                return text if is_row_major(layout) else f"{text} @ strides({', '.join(map(self.expr, layout.strides))})"
+                strides = ", ".join(map(self.expr, layout.strides))
+                return text if is_row_major(layout) else f"{text} @ strides({strides})"
             case _:
                 raise TypeError(f"{type(tensor).__name__} has no printed form")
 

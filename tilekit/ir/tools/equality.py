@@ -177,9 +177,10 @@ class _Matching:
     # ----------------------------------------------------------------------------------------------- expressions
 
     def scalars(self, a: Any, b: Any) -> bool:
-        if isinstance(a, tuple) and isinstance(b, tuple):
-            return self.exprs(cast("tuple[Expr, ...]", a), cast("tuple[Expr, ...]", b))
-        return self.optional_expr(a, b)
+        if isinstance(a, tuple):
+            ours, theirs = cast("tuple[Expr, ...]", a), cast("tuple[Expr, ...]", b)
+            return isinstance(b, tuple) and self.exprs(ours, theirs)
+        return not isinstance(b, tuple) and self.optional_expr(a, b)
 
     def exprs(self, a: Iterable[Expr], b: Iterable[Expr]) -> bool:
         return _each(self.expr, a, b)

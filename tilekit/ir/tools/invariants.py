@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an instruction could have been made by its class's own `create()`: the invariants are written there alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from tilekit.diag import errors
+from tilekit.ir.inst import Instruction, Role
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr, Var
+
+
+def recreate(inst: Instruction) -> Instruction:
+    """The instruction made once more from its parts by `create()`, which raises where they do not fit together.
+
+    An argument of `create` is the field of its name, or `f_<field>`, the field as a function of the variables that the
+    instruction binds.
+    """
+    create: Callable[..., Instruction] = getattr(type(inst), "create")  # noqa: B009 - subclasses have it, the base does not
+    arguments: dict[str, Any] = {}
+    for name in inspect.signature(create).parameters:
+        if name.startswith("f_"):
+            arguments[name] = _function_of_axes(inst, getattr(inst, name[2:]))
+        else:
+            arguments[name] = getattr(inst, name)
+    return create(**arguments)
+
+
+def _function_of_axes(inst: Instruction, expr: Expr | None) -> Callable[[tuple[Var, ...]], Expr] | None:
+    if expr is None:
+        return None
+    bound = inst.bound_vars
+
+    def apply(axes: tuple[Var, ...]) -> Expr:
+        if bound and len(bound) != len(axes):
+            raise errors.VerificationError(
+                "TK194", f"{inst.opcode} binds {len(bound)} variables, but its tile has {len(axes)} dimensions"
+            )
+        return scalar.rewrite(expr, dict(zip(bound, axes, strict=False)))
+
+    return apply
+
+
+def check_instruction(inst: Instruction) -> None:
+    """Raise a `TilekitError` where the parts of an instruction do not fit together."""
+    again = recreate(inst)
+    for name in inst.fields_of(Role.SCALAR):
+        ours, wanted = (_types(getattr(one, name)) for one in (inst, again))
+        if ours != wanted:
+            raise errors.VerificationError("TK194", f"{name} of {inst.opcode} must be {wanted}, got {ours}")
+
+
+def _types(value: Any) -> str:
+    """The types of an expression or of several, in words."""
+    exprs = cast("tuple[Expr | None, ...]", value if isinstance(value, tuple) else (value,))
+    return ", ".join("None" if expr is None else str(scalar.dtype_of(expr)) for expr in exprs)
+
+
+def check_tensor(tensor: Tensor, name: str) -> None:
+    """Raise a `TilekitError` where the type of a tensor contradicts itself."""
+    match tensor:
+        case RegisterTensor():
+            RegisterTensor.create(tensor.dtype, tensor.shape, tensor.optional_layout)
+        case GlobalTensor():
+            _check_view(tensor, name)
+        case _:
+            raise errors.VerificationError("TK191", f"{type(tensor).__name__} is no tensor of the tile IR")
+
+
+def _check_view(tensor: GlobalTensor, name: str) -> None:
+    shape, strides = tensor.layout.shape, tensor.layout.strides
+    if len(shape) != len(strides):
+        raise errors.VerificationError("TK194", f"{name} has {len(shape)} extents and {len(strides)} strides")
+    for what, values in (("extent", shape), ("stride", strides)):
+        for value in values:
+            if not scalar.is_integer(dtype := scalar.dtype_of(value)):
+                raise errors.VerificationError("TK194", f"{what} of {name} must be an integer, got {dtype}")

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that every program keeps, between any two passes: what is wrong is said with its place in the source."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.diag.span import Span
+from tilekit.ir import stmt as stmts
+from tilekit.ir.func import Function
+from tilekit.ir.inst import REGISTRY, Instruction
+from tilekit.ir.prog import Program
+from tilekit.ir.stmt import Stmt
+from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.ir.text.names import Names, is_special
+from tilekit.ir.tools import invariants
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr, Var
+
+
+def verify(prog: Program) -> None:
+    """Raise a `VerificationError` where a program breaks a rule of the IR."""
+    for name, func in prog.functions.items():
+        if name != func.name:
+            raise _error("TK191", f"the program knows function {func.name} by another name, {name}", func.span)
+        _FunctionVerifier(func).verify()
+
+
+class _Kind(enum.Enum):
+    """What a variable in scope is, in the words of an error."""
+
+    PARAM = "a parameter"
+    INDEX = "an index of the block"
+    LOOP = "the variable of a loop"
+    LET = "a name for one value"
+    MUTABLE = "a mutable variable"
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What has happened on every path that leads here."""
+
+    defined: frozenset[Tensor]
+    written: frozenset[Tensor | Var]
+
+    def meet(self, other: _Facts) -> _Facts:
+        return _Facts(self.defined & other.defined, self.written & other.written)
+
+
+# None: no path leads here, so everything has happened
+_Reached: TypeAlias = "_Facts | None"
+
+
+def _meet(facts: Iterable[_Reached]) -> _Reached:
+    result: _Reached = None
+    for each in facts:
+        result = each if result is None else result if each is None else result.meet(each)
+    return result
+
+
+class _FunctionVerifier:
+    """Walks a function once, in the order in which it runs; loops need no second walk, for facts only grow in them."""
+
+    def __init__(self, func: Function) -> None:
+        self.func = func
+        self.scope: dict[Var, _Kind] = {}
+        self.facts: _Reached = _Facts(frozenset(), frozenset())
+        # what holds at each `break` of the loops around, innermost last
+        self.breaks: list[list[_Reached]] = []
+        self.made_at: dict[Tensor, Span | None] = {}
+
+    # ------------------------------------------------------------------------------------------------- functions
+
+    def verify(self) -> None:
+        func, metadata = self.func, self.func.metadata
+        if not func.name.isidentifier():
+            raise _error("TK191", f"{func.name!r} cannot be the name of a function", func.span)
+        for var in func.params:
+            self._declare(var, _Kind.PARAM, func.span)
+        self._check_launch()
+        for var in metadata.block_indices:
+            if not is_special(var):
+                self._declare(var, _Kind.INDEX, func.span)
+        self.stmt(func.body)
+
+    def _check_launch(self) -> None:
+        func, metadata = self.func, self.func.metadata
+        for axis, extent, cluster in zip("xyz", metadata.grid_blocks, metadata.cluster_blocks, strict=True):
+            if not scalar.is_integer(dtype := scalar.dtype_of(extent)):
+                raise _error("TK191", f"the grid along {axis} must be an integer, got {dtype}", func.span)
+            for var in scalar.free_vars(extent):
+                if var not in func.params:
+                    raise _error("TK191", f"the grid along {axis} uses {_name(var)}, which is no parameter", func.span)
+            if cluster < 1:
+                raise _error("TK191", f"the cluster along {axis} must be a positive number, got {cluster}", func.span)
+        if not 1 <= metadata.num_warps <= 32:
+            raise _error("TK191", f"a kernel has 1 to 32 warps, not {metadata.num_warps}", func.span)
+        for var, divisor in metadata.param2divisibility.items():
+            if var not in func.params:
+                raise _error("TK191", f"a divisor is given for {_name(var)}, which is no parameter", func.span)
+            if divisor < 1:
+                raise _error("TK191", f"the divisor of {_name(var)} must be positive, got {divisor}", func.span)
+
+    # ------------------------------------------------------------------------------------------------ statements
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case stmts.SeqStmt(seq=seq):
+                for child in seq:
+                    self.stmt(child)
+            case stmts.InstStmt(inst=inst):
+                self.instruction(inst, inst.span or stmt.span)
+            case stmts.ForStmt():
+                self._for(stmt)
+            case stmts.WhileStmt(cond=cond, body=body):
+                self._condition(cond, stmt.span)
+                self._loop(body, certain=_is_true(cond), endless=_is_true(cond))
+            case stmts.IfStmt():
+                self._if(stmt)
+            case stmts.LetStmt():
+                with self._block():
+                    for var, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
+                        self._value(var, value, stmt.span)
+                        self._declare(var, _Kind.LET, stmt.span)
+                    self.stmt(stmt.body)
+            case stmts.DeclareStmt(var=var, init=init):
+                if init is not None:
+                    self._value(var, init, stmt.span)
+                self._declare(var, _Kind.MUTABLE, stmt.span, written=init is not None)
+            case stmts.AssignStmt(var=var, value=value):
+                self._assign(var, value, stmt.span)
+            case stmts.BreakStmt():
+                if not self.breaks:
+                    raise _error("TK191", "break stands outside of a loop", stmt.span)
+                self.breaks[-1].append(self.facts)
+                self.facts = None
+            case stmts.ReturnStmt():
+                self.facts = None
+            case _:
+                raise _error("TK191", f"{type(stmt).__name__} is no statement of the tile IR", stmt.span)
+
+    @contextmanager
+    def _block(self) -> Generator[None]:
+        """What is declared inside is not known after it."""
+        outer = dict(self.scope)
+        yield
+        self.scope = outer
+
+    def _for(self, stmt: stmts.ForStmt) -> None:
+        extent, var = stmt.extent, stmt.iter_var
+        self._expr(extent, stmt.span)
+        for what, dtype in (("extent", scalar.dtype_of(extent)), ("variable", scalar.dtype_of(var))):
+            if not scalar.is_integer(dtype):
+                raise _error("TK191", f"the {what} of a loop must be an integer, got {dtype}", stmt.span)
+        if stmt.unroll_factor is not None and stmt.unroll_factor != -1 and stmt.unroll_factor < 1:
+            message = f"a loop unrolls by a positive factor, or by -1 for all of it, not by {stmt.unroll_factor}"
+            raise _error("TK191", message, stmt.span)
+        with self._block():
+            self._declare(var, _Kind.LOOP, stmt.span)
+            count = scalar.constant_value(extent)
+            self._loop(stmt.body, certain=count is not None and count > 0, endless=False)
+
+    def _loop(self, body: Stmt, *, certain: bool, endless: bool) -> None:
+        """A loop; it runs at least once where that is `certain`, and ends by `break` alone where it is `endless`."""
+        before = self.facts
+        self.breaks.append([])
+        with self._block():
+            self.stmt(body)
+        after = [*self.breaks.pop()]
+        if not endless:
+            after.append(self.facts)
+            after.extend([] if certain else [before])
+        self.facts = _meet(after)
+
+    def _if(self, stmt: stmts.IfStmt) -> None:
+        self._condition(stmt.cond, stmt.span)
+        before = self.facts
+        ends: list[_Reached] = []
+        for body in (stmt.then_body, stmt.else_body):
+            self.facts = before
+            if body is not None:
+                with self._block():
+                    self.stmt(body)
+            ends.append(self.facts)
+        self.facts = _meet(ends)
+
+    def _condition(self, cond: Expr, span: Span | None) -> None:
+        self._expr(cond, span)
+        if (dtype := scalar.dtype_of(cond)) is not dtypes.boolean:
+            raise _error("TK191", f"a condition must be bool, got {dtype}", span)
+
+    def _value(self, var: Var, value: Expr, span: Span | None) -> None:
+        self._expr(value, span)
+        if (want := scalar.dtype_of(var)) != (have := scalar.dtype_of(value)):
+            raise _error("TK191", f"{_name(var)} is {want}, but its value is {have}", span)
+
+    def _declare(self, var: Var, kind: _Kind, span: Span | None, *, written: bool = True) -> None:
+        if var in self.scope or is_special(var):
+            raise _error("TK191", f"{_name(var)} is declared twice", span)
+        self.scope[var] = kind
+        if self.facts is not None:
+            seen = self.facts.written
+            self.facts = replace(self.facts, written=seen | {var} if written else seen - {var})
+
+    def _assign(self, var: Var, value: Expr, span: Span | None) -> None:
+        kind = self.scope.get(var)
+        if kind is None:
+            raise _error("TK192", f"{_name(var)} is assigned, but not declared before", span)
+        if kind is not _Kind.MUTABLE:
+            raise _error("TK191", f"{_name(var)} cannot be assigned: it is {kind.value}", span)
+        self._value(var, value, span)
+        self._wrote(var)
+
+    def _wrote(self, what: Tensor | Var) -> None:
+        if self.facts is not None:
+            self.facts = replace(self.facts, written=self.facts.written | {what})
+
+    # ----------------------------------------------------------------------------------------------- expressions
+
+    def _expr(self, expr: Expr, span: Span | None, bound: Iterable[Var] = ()) -> None:
+        known = set(bound)
+        for var in scalar.free_vars(expr):
+            if var in known or is_special(var):
+                continue
+            if var not in self.scope:
+                raise _error("TK192", f"{_name(var)} is used, but not declared before", span)
+            if self.facts is not None and var not in self.facts.written:
+                raise _error("TK193", f"{_name(var)} is read before it is written", span)
+
+    # ---------------------------------------------------------------------------------------------- instructions
+
+    def instruction(self, inst: Instruction, span: Span | None) -> None:
+        if REGISTRY.get(inst.opcode) is not type(inst):
+            raise _error("TK191", f"{type(inst).__name__} is no instruction: it has no opcode of its own", span)
+        for tensor in inst.inputs:
+            self._defined(tensor, span)
+        for tensor in inst.reads:
+            self._written(tensor, span)
+        self._scalars(inst, span)
+        with self._placed(span):
+            invariants.check_instruction(inst)
+        for tensor in inst.writes:
+            if tensor is not inst.output or inst.gives_value:
+                self._wrote(tensor)
+        if inst.output is not None:
+            self._output(inst.output, span)
+
+    def _defined(self, tensor: Tensor, span: Span | None) -> None:
+        if self.facts is None or tensor in self.facts.defined:
+            return
+        if tensor not in self.made_at:
+            raise _error("TK192", f"{self._tensor_name(tensor)} is used before it is defined", span)
+        error = _error("TK192", f"{self._tensor_name(tensor)} is not defined on every path that leads here", span)
+        raise error.noted("it is defined here", self.made_at[tensor])
+
+    def _written(self, tensor: Tensor, span: Span | None) -> None:
+        if self.facts is None or not isinstance(tensor, RegisterTensor) or tensor in self.facts.written:
+            return
+        error = _error("TK193", f"{self._tensor_name(tensor)} is read before it is written", span)
+        raise error.noted("it is made here, without a value", self.made_at[tensor])
+
+    def _scalars(self, inst: Instruction, span: Span | None) -> None:
+        bound = inst.bound_vars
+        for var in bound:
+            if var in self.scope or is_special(var) or bound.count(var) > 1:
+                raise _error("TK191", f"{_name(var)} is declared twice", span)
+        for expr in inst.exprs:
+            self._expr(expr, span, bound)
+
+    def _output(self, tensor: Tensor, span: Span | None) -> None:
+        with self._placed(span):
+            invariants.check_tensor(tensor, self._tensor_name(tensor))
+        self._layout(tensor, span)
+        self.made_at.setdefault(tensor, span)
+        if self.facts is not None:
+            self.facts = replace(self.facts, defined=self.facts.defined | {tensor})
+
+    def _layout(self, tensor: Tensor, span: Span | None) -> None:
+        threads = self.func.metadata.num_threads
+        if not isinstance(tensor, RegisterTensor) or tensor.optional_layout is None:
+            return
+        if (wanted := tensor.optional_layout.spatial_size) != threads:
+            name = self._tensor_name(tensor)
+            raise _error("TK303", f"the layout of {name} is for {wanted} threads, but {threads} run it", span)
+
+    def _tensor_name(self, tensor: Tensor) -> str:
+        return Names.of_function(self.func).name(tensor)
+
+    @contextmanager
+    def _placed(self, span: Span | None) -> Generator[None]:
+        """What `create` says about the parts of an instruction, as a broken rule of the IR."""
+        try:
+            yield
+        except errors.VerificationError as error:
+            raise error.located(span) from None
+        except errors.TilekitError as error:
+            found = error.diagnostic
+            raise errors.VerificationError(error.code, error.message, at=span, help=found.help) from error
+
+
+def _is_true(cond: Expr) -> bool:
+    return scalar.constant_value(cond) is True
+
+
+def _name(var: Var) -> str:
+    return scalar.name_hint(var)
+
+
+def _error(code: str, message: str, at: Span | None) -> errors.VerificationError:
+    return errors.VerificationError(code, message, at=at)
