@@ -13,7 +13,7 @@ ENVIRONMENT := .venv/.installed
 endif
 # the interpreter that makes .venv
 BASE_PYTHON ?= $(firstword $(shell for p in python3 python3.11 python3.12 python3.13; do \
-	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p"; done))
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p"; done; true))
 
 TESTS ?=
 PYTEST := $(PYTHON) -m pytest $(TESTS)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JupyterLab on loopback, driven in headless Chromium: no network, no user configuration, nothing written to the checkout.
+"""JupyterLab on loopback, driven in headless Chromium.
 
-Waiting is on what the page shows, never on a clock: a slow machine takes longer, a fast one does not notice.
+No network, no configuration of the user's, nothing written to the checkout. Waiting is on what the page shows, never on a clock:
+a slow machine takes longer, a fast one does not notice.
 """
 
 from __future__ import annotations
@@ -244,7 +245,8 @@ class Notebook:
                 .filter(cell => cell.model.type === 'code')
                 .every(cell => {
                     const painted = [...cell.outputArea.node.querySelectorAll('.jp-OutputArea-output')];
-                    return painted.length >= cell.outputArea.model.length && painted.every(p => p.childNodes.length > 0);
+                    return painted.length >= cell.outputArea.model.length
+                        && painted.every(output => output.childNodes.length > 0);
                 })"""
         )
         cells = self.cells()
@@ -277,7 +279,10 @@ class Notebook:
         before = self.page.viewport_size
         assert before is not None
         hidden = self.page.evaluate(
-            "() => { const s = document.querySelector('.jp-WindowedPanel-outer'); return s.scrollHeight - s.clientHeight; }"
+            """() => {
+                const scroller = document.querySelector('.jp-WindowedPanel-outer');
+                return scroller.scrollHeight - scroller.clientHeight;
+            }"""
         )
         self.page.set_viewport_size({"width": before["width"], "height": before["height"] + hidden})
         self.page.screenshot(path=file)
