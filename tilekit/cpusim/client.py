@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs compiled kernels in the simulator's worker process: whatever a kernel does, this process lives.
+
+A launch is stopped softly first, by asking the worker, which then knows the line, and hard if that does not help, by
+killing it; the next launch starts a new one. After a launch that failed, nothing of its regions may be copied back:
+the kernel stopped somewhere in the middle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tilekit.cpusim.memory import Memory, Region
+from tilekit.diag import KernelError
+
+DEFAULT_TIMEOUT_S = 60.0
+SOFT_STOP_S = 0.3  # what an interrupted kernel gets to stop by itself
+_LAST_RESORT_S = 10.0  # past the time-out: the worker itself gives up earlier, so only its death is left
+_FILES_AT_ONCE = 64  # descriptors beside one message
+_UNSTOPPABLE = 75  # the status with which the worker ends when a kernel cannot be stopped (launch.cpp)
+_WORKER = Path(__file__).with_name("worker.py")
+
+_CODES = {
+    "fail": "TK712",
+    "deadlock": "TK710",
+    "divergence": "TK711",
+    "out_of_bounds": "TK702",
+    "misaligned": "TK704",
+    "segfault": "TK713",
+    "float exception": "TK714",
+    "stack overflow": "TK715",
+    "timeout": "TK703",
+    "interrupted": "TK716",
+    "died": "TK717",
+    "refused": "TK718",
+}
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A parameter passed by value: its bytes."""
+
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A parameter that points `offset` bytes into one of the launch's regions, at a tensor of `nbytes` bytes."""
+
+    region: int
+    offset: int
+    nbytes: int
+    name: str
+
+
+Argument: TypeAlias = Scalar | Pointer
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One launch. A `seed` other than 0 draws the order of blocks and threads; a `timeout_s` of 0 means none."""
+
+    library: Path
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    regions: Sequence[Region] = ()
+    arguments: Sequence[Argument] = ()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    os_threads: int = field(default_factory=available_cores)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch that went well leaves: kernel seconds, counters of the emulated machine, what it printed."""
+
+    seconds: float
+    counters: dict[str, int]
+    printed: str
+
+
+class Simulator:
+    """The CPU as a device: one worker process, started at the first launch and again after each death."""
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+        self.memory = Memory()
+        self._lock = threading.Lock()  # held during a launch
+        self._worker: _Worker | None = None
+        self._ended = threading.Event()  # of the latest launch
+        self._ended.set()
+        _simulators.add(self)
+
+    def run(self, request: LaunchRequest) -> LaunchResult:
+        """Run a kernel to its end, or raise what went wrong: a `KernelError`, or the interrupt that reached us."""
+        with self._lock:
+            worker = self._ready_worker()
+            ended = self._ended = threading.Event()
+            try:
+                answer = self._converse(worker, request)
+            finally:
+                ended.set()
+            return self._result(request, worker, answer)
+
+    def interrupt(self) -> None:
+        """Stop the running launch, whose `run` raises a `KernelError` of kind "interrupted"; any thread may call."""
+        worker, ended = self._worker, self._ended
+        if worker is None or ended.is_set():
+            return
+        worker.ask_to_stop()
+        if not ended.wait(SOFT_STOP_S):
+            worker.process.kill()
+
+    def close(self) -> None:
+        """End the worker and give the memory back; a later launch starts anew."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.end()
+                self._worker = None
+            self.memory.close()
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The process that runs kernels, if there is one now."""
+        return None if self._worker is None else self._worker.process.pid
+
+    def _ready_worker(self) -> _Worker:
+        if self._worker is not None and self._worker.process.poll() is not None:
+            self._worker.end()
+            self._worker = None
+        if self._worker is None:
+            self._worker = _Worker(self.runtime)
+        return self._worker
+
+    def _converse(self, worker: _Worker, request: LaunchRequest) -> dict[str, Any] | None:
+        patience = request.timeout_s + _LAST_RESORT_S if request.timeout_s > 0 else None
+        try:
+            worker.send_launch(request, self.memory.take_closed())
+            return worker.receive(patience)
+        except BaseException:  # an interrupt, most likely: whoever leaves early leaves no kernel running behind
+            self._stop(worker)
+            raise
+
+    def _stop(self, worker: _Worker) -> None:
+        stopped = False
+        try:
+            worker.ask_to_stop()
+            stopped = worker.receive(SOFT_STOP_S) is not None
+        finally:  # also if a second interrupt comes meanwhile
+            if not stopped:
+                worker.end()
+                self._worker = None
+
+    def _result(self, request: LaunchRequest, worker: _Worker, answer: dict[str, Any] | None) -> LaunchResult:
+        if answer is None:
+            self._worker = None
+            raise _death(request, worker)
+        if "refused" in answer:
+            raise KernelError(
+                _CODES["refused"],
+                f"the simulator cannot load '{request.kernel}' from {request.library.name}: {answer['refused']}",
+                data={"kind": "refused", "kernel": request.kernel},
+            )
+        if "error" in answer:
+            raise _kernel_error(request, answer["error"], answer.get("printed", ""))
+        return LaunchResult(answer["seconds"], answer["counters"], answer["printed"])
+
+    def _forget(self) -> None:
+        """Become a simulator that has not begun: in a forked child, worker and memory are the parent's."""
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._ended.set()
+        self.memory = Memory(self.memory.idle_limit)
+        if self._worker is not None:
+            self._worker.control.close()
+            self._worker.process.returncode = 0  # it is no child of this process: nothing to wait for
+            self._worker = None
+
+
+_simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for simulator in _simulators:
+        simulator._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+class _Worker:
+    """The child process and our end of its socket."""
+
+    def __init__(self, runtime: Path) -> None:
+        self.control, theirs = socket.socketpair()
+        self.errors = os.memfd_create("tilekit-worker-errors", os.MFD_CLOEXEC)
+        with theirs:
+            self.process = subprocess.Popen(
+                # isolated and without site: it needs the standard library alone, and starts in half the time
+                [sys.executable, "-I", "-S", str(_WORKER), str(theirs.fileno()), str(runtime.absolute())],
+                stdin=subprocess.DEVNULL,
+                stdout=self.errors,
+                stderr=self.errors,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # an interrupt of the terminal reaches us alone
+            )
+        self.asked = False  # to stop the launch
+        self.overdue = False  # it did not answer in time
+        self._known: set[int] = set()  # files that it has
+        self._pending = b""
+        self._sending = threading.Lock()
+        self._readable = select.poll()
+        self._readable.register(self.control, select.POLLIN)
+
+    def send_launch(self, request: LaunchRequest, closed: Sequence[int]) -> None:
+        self.asked = False
+        # a worker that is dead or dying is noticed when it does not answer
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._send_files(request.regions)
+            self._known.difference_update(closed)
+            self._send({"say": "launch", "closed": closed, **_to_message(request)})
+
+    def ask_to_stop(self) -> None:
+        self.asked = True
+        with contextlib.suppress(OSError):
+            self._send({"say": "interrupt"})
+
+    def receive(self, seconds: float | None) -> dict[str, Any] | None:
+        """The answer to a launch; None if the worker has ended, or did not give it in time."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self._pending:
+            if not self._readable.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3):
+                self.overdue = True
+                return None
+            try:
+                data = self.control.recv(1 << 16)
+            except ConnectionResetError:
+                return None
+            if not data:
+                return None
+            self._pending += data
+        line, self._pending = self._pending.split(b"\n", 1)
+        return json.loads(line)
+
+    def end(self) -> int:
+        """See to it that the process has ended, and return its status: minus the signal that killed it."""
+        self.control.close()
+        try:
+            status = self.process.wait(timeout=0.02)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        os.close(self.errors)
+        return status
+
+    def last_words(self) -> str:
+        """What the process wrote to its standard error."""
+        size = os.fstat(self.errors).st_size
+        return os.pread(self.errors, 2000, max(0, size - 2000)).decode(errors="replace").strip()
+
+    def _send_files(self, regions: Sequence[Region]) -> None:
+        new = {region.file.number: region.file for region in regions if region.file.number not in self._known}
+        for begin in range(0, len(new), _FILES_AT_ONCE):
+            numbers = list(new)[begin : begin + _FILES_AT_ONCE]
+            message = _encode({"say": "files", "files": numbers})
+            with self._sending:
+                sent = socket.send_fds(self.control, [message], [new[number].descriptor for number in numbers])
+                self.control.sendall(message[sent:])
+            self._known.update(numbers)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._sending:
+            self.control.sendall(_encode(message))
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _to_message(request: LaunchRequest) -> dict[str, Any]:
+    return {
+        "library": str(request.library.absolute()),
+        "kernel": request.kernel,
+        "grid": request.grid,
+        "block": request.block,
+        "shared_bytes": request.shared_bytes,
+        "regions": [(region.file.number, region.mapped, region.begin, region.nbytes) for region in request.regions],
+        "arguments": [_argument(argument) for argument in request.arguments],
+        "timeout_s": request.timeout_s,
+        "os_threads": request.os_threads,
+        "seed": request.seed,
+    }
+
+
+def _argument(argument: Argument) -> tuple[object, ...]:
+    match argument:
+        case Scalar(value):
+            return (value.hex(),)
+        case Pointer(region, offset, nbytes, name):
+            return (region, offset, nbytes, name)
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+def _kernel_error(request: LaunchRequest, error: dict[str, Any], printed: str) -> KernelError:
+    """The error of a kernel; `data` holds all of it, lines being lines of the `source.cu` that it was built from."""
+    line = error["line"] or (_source_line(request.library, error["pc"]) if error["pc"] else None)
+    tensors = [argument.name for argument in request.arguments if isinstance(argument, Pointer)]
+    tensor = tensors[error["tensor"]] if error["tensor"] >= 0 else None
+    block, thread = tuple(error["block"]), error["thread"] if error["thread"] >= 0 else None
+    notes = [(text, note_line or None) for note_line, text in error["notes"]]
+    if thread is not None:
+        notes.append((f"in block {block}, thread {thread} (warp {thread // 32}, lane {thread % 32})", None))
+    place = f" in source.cu line {line}" if line else ""
+    return KernelError(
+        _CODES[error["kind"]],
+        f"kernel '{request.kernel}'{place}: {error['message']}",
+        notes=[text if at is None else f"{text} (source.cu line {at})" for text, at in notes],
+        data={
+            "kind": error["kind"],
+            "kernel": request.kernel,
+            "text": error["message"],
+            "line": line,
+            "tensor": tensor,
+            "byte_offset": error["byte_offset"] if tensor is not None else None,
+            "block": block,
+            "thread": thread,
+            "notes": tuple(notes),
+            "printed": printed,
+        },
+    )
+
+
+def _death(request: LaunchRequest, worker: _Worker) -> KernelError:
+    """The error for a worker that did not answer, because it ended or had to be ended."""
+    words = worker.last_words()
+    status = worker.end()
+    if worker.asked:
+        kind, text = "interrupted", "the kernel was interrupted; it did not stop by itself, so its process was ended"
+    elif worker.overdue or status == _UNSTOPPABLE:
+        kind = "timeout"
+        text = f"the kernel still ran after {request.timeout_s:g} s; it did not stop by itself, so its process was ended"
+    else:
+        cause = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        kind, text = "died", f"the simulator's process {cause}"
+    return KernelError(
+        _CODES[kind],
+        f"kernel '{request.kernel}': {text}",
+        notes=[words] if words else [],
+        help="the next launch starts a new process" if kind == "died" else None,
+        data={"kind": kind, "kernel": request.kernel, "text": text, "line": None},
+    )
+
+
+def _source_line(library: Path, pc: int) -> int | None:
+    """The line of the .cu file that the code at `pc` comes from; of inlined code, the line that it was inlined into."""
+    addr2line = shutil.which("addr2line")
+    if addr2line is None:
+        return None
+    run = subprocess.run([addr2line, "-i", "-e", str(library), hex(pc)], capture_output=True, text=True, timeout=10)
+    found = re.search(r"\.cu:(\d+)", run.stdout)
+    return int(found[1]) if found else None

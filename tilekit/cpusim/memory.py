@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that this process and the simulator's worker share: anonymous files, kept and used again.
+
+A region is a window of bytes for the tensors of a launch. It is placed so that its end touches the end of the file,
+which the worker maps against guard pages: running over the end of a tensor then faults at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+from dataclasses import dataclass, field
+
+PAGE = mmap.PAGESIZE
+# A region keeps the caller's address modulo this, so that vector accesses see the true alignment. It is the widest
+# access there is, and not more, because it is also the room that may be left between a region and its guard page.
+ALIGNMENT = 16
+
+_identifiers = itertools.count(1)
+
+
+@dataclass(eq=False)
+class Region:
+    """`nbytes` shared bytes; `view` is where this process writes and reads them."""
+
+    file: File
+    mapped: int  # bytes of the file that are in use, in whole pages; the worker's guard pages lie around them
+    begin: int  # where in them the region begins
+    nbytes: int
+
+    @property
+    def view(self) -> memoryview:
+        return memoryview(self.file.pages)[self.begin : self.begin + self.nbytes]
+
+
+@dataclass(eq=False)
+class File:
+    """An anonymous file, mapped here; `number` is its name between client and worker."""
+
+    descriptor: int
+    size: int
+    number: int = field(default_factory=lambda: next(_identifiers))
+    pages: mmap.mmap = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pages = mmap.mmap(self.descriptor, self.size)
+
+    def close(self) -> None:
+        """Let go of the file; its memory lives on while an array still looks into a view."""
+        os.close(self.descriptor)
+
+
+class Memory:
+    """A pool of regions; what is released is kept for the next launch, up to `idle_limit` bytes."""
+
+    def __init__(self, idle_limit: int = 256 << 20) -> None:
+        self.idle_limit = idle_limit
+        self._idle: list[File] = []
+        self._closed: list[int] = []
+
+    def allocate(self, nbytes: int, address: int = 0) -> Region:
+        """Return a region for bytes that lie at `address` in this process; what it contains is anything."""
+        tail = -(address + nbytes) % ALIGNMENT
+        mapped = max(PAGE, -(-(nbytes + tail) // PAGE) * PAGE)
+        return Region(self._file(mapped), mapped, mapped - tail - nbytes, nbytes)
+
+    def release(self, region: Region) -> None:
+        """Take a region back; its views must not be used any more."""
+        self._idle.append(region.file)
+        while sum(file.size for file in self._idle) > self.idle_limit:
+            self._close(self._idle.pop(0))
+
+    def close(self) -> None:
+        """Give all that is idle back to the system."""
+        while self._idle:
+            self._close(self._idle.pop())
+
+    def take_closed(self) -> list[int]:
+        """Numbers of files that were closed since the last call: whoever maps them should stop."""
+        closed, self._closed = self._closed, []
+        return closed
+
+    def _file(self, size: int) -> File:
+        fitting = [file for file in self._idle if size <= file.size <= 2 * size]
+        if fitting:
+            # of equals the one released last: it is the likeliest to be mapped at this size already
+            best = min(reversed(fitting), key=lambda file: file.size)
+            self._idle.remove(best)
+            return best
+        descriptor = os.memfd_create("tilekit", os.MFD_CLOEXEC)
+        try:
+            # now, and not at the first write: a full memory is then an exception and not the death of this process
+            os.posix_fallocate(descriptor, 0, size)
+            return File(descriptor, size)
+        except OSError as error:
+            os.close(descriptor)
+            raise MemoryError(f"no memory for {size} bytes shared with the CPU simulator: {error.strerror}") from error
+
+    def _close(self, file: File) -> None:
+        file.close()
+        self._closed.append(file.number)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block barriers: __syncthreads() is barrier 0 for every thread of the block that has not returned.
+#include <stdio.h>
+
+#include "report.h"
+
+namespace {
+
+void describe_barrier(const Block& block, const Fiber& fiber, char* text, size_t bytes) {
+  const Barrier& barrier = block.barriers[fiber.detail];
+  if (barrier.expected == 0) {
+    snprintf(text, bytes, "wait in __syncthreads(), where %d of %d threads are", barrier.arrived, block.alive);
+  } else {
+    snprintf(text, bytes, "wait at barrier %u, where %d of %d threads are", fiber.detail, barrier.arrived,
+             barrier.expected);
+  }
+}
+
+const Wait kBarrierWait = {describe_barrier};
+
+}  // namespace
+
+void release_if_complete(Block& block, Barrier& barrier) {
+  const int expected = barrier.expected ? barrier.expected : block.alive;
+  if (barrier.arrived == 0 || barrier.arrived != expected) return;
+  for (int i = 0; i < block.warp_count; ++i) {
+    block.warps[i].ready |= barrier.waiting[i];
+    barrier.waiting[i] = 0;
+  }
+  if (&barrier == &block.barriers[0]) {
+    block.predicate_result = block.predicates;
+    block.predicates = 0;
+  }
+  barrier.arrived = 0;
+  ++block.worker->counters.barriers;
+}
+
+TK_EXPORT void tk_rt_barrier(int id, int threads, int line) {
+  Block& block = current_block();
+  Fiber& fiber = current_fiber();
+  fiber.line = line;
+  if (id < 0 || id >= kBarriers) fail(TK_FAIL, line, "barrier %d: there are barriers 0 to %d", id, kBarriers - 1);
+  if (threads < 0 || threads % kWarpSize) {
+    fail(TK_FAIL, line, "barrier %d: %d threads are no whole number of warps", id, threads);
+  }
+  Barrier& barrier = block.barriers[id];
+  if (barrier.arrived && barrier.expected != threads) {
+    fail(TK_FAIL, line, "barrier %d for %d threads: others wait there, at line %d, for %d", id, threads, barrier.line,
+         barrier.expected ? barrier.expected : block.alive);
+  }
+  barrier.expected = threads;
+  barrier.line = line;
+  ++barrier.arrived;
+  const int warp = static_cast<int>(fiber.warp - block.warps);
+  barrier.waiting[warp] |= uint32_t(1) << fiber.lane;
+  fiber.detail = id;
+  // a fiber that waits is not ready; the one that completes the barrier never stopped being so
+  release_if_complete(block, barrier);
+  if (barrier.waiting[warp] >> fiber.lane & 1) {
+    wait_for(block, fiber, kBarrierWait, line);
+  } else {
+    maybe_yield(block, fiber);
+  }
+}
+
+TK_EXPORT int tk_rt_barrier_count(int predicate, int line) {
+  Block& block = current_block();
+  block.predicates += predicate != 0;
+  tk_rt_barrier(0, 0, line);
+  return block.predicate_result;
+}

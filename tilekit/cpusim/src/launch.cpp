@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launch: blocks are handed out to OS threads that are kept between launches, while the calling thread watches for
+// the time-out, for errors, and for the one who asked for the launch.
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fiber.h"
+#include "pages.h"
+#include "print.h"
+#include "report.h"
+
+namespace {
+
+enum {
+  kMaxWorkers = 256,
+  // Every fiber stack is two mappings, and Linux grants a process 65530: so many stacks may exist, in all workers.
+  kMaxStacks = 28000,
+  kStopPeriodMs = 20,  // a thread that could not be stopped is asked again
+};
+enum : size_t { kSignalStack = 64 * 1024 };
+const double kStopPatience = 1.0;  // seconds; who cannot be stopped for so long makes the process end, with this status:
+const int kUnstoppable = 75;
+const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
+const uint8_t kGuardFill = 0xa5;
+
+Worker* workers[kMaxWorkers];
+int worker_count;
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// ---------------------------------------------------------------------------------------------------------- blocks
+
+void fiber_main() {
+  const tk_launch& request = *tk_worker->launch->request;
+  request.kernel(request.arguments);
+  finish_fiber(current_block(), current_fiber());
+}
+
+void prepare_fiber(Block& block, int index, const tk_launch& request, tk_dim3 block_idx, uint8_t* shared) {
+  Fiber& fiber = block.fibers[index];
+  const uint32_t i = index;
+  const tk_dim3 size = request.block;
+  fiber.thread_idx = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+  fiber.block_idx = block_idx;
+  fiber.block_dim = request.block;
+  fiber.grid_dim = request.grid;
+  fiber.shared = shared;
+  fiber.warp = &block.warps[index / kWarpSize];
+  fiber.wait = nullptr;
+  fiber.line = 0;
+  fiber.detail = 0;
+  fiber.index = static_cast<uint16_t>(index);
+  fiber.lane = static_cast<uint8_t>(index % kWarpSize);
+  fiber.returned = false;
+  // Stacks that begin at the same offset of their page would evict each other from the first-level cache.
+  const size_t stagger = static_cast<size_t>(index % 64) * 192;
+  fiber.sp = tk_new_fiber(block.worker->stacks + (index + 1) * kStackBytes - 64 - stagger, fiber_main);
+}
+
+void run_block(Worker& worker, uint64_t number) {
+  const tk_launch& request = *worker.launch->request;
+  Block& block = worker.block;
+  const uint64_t x = request.grid.x, y = request.grid.y;
+  const tk_dim3 block_idx = {static_cast<uint32_t>(number % x), static_cast<uint32_t>(number / x % y),
+                             static_cast<uint32_t>(number / x / y)};
+  uint8_t* const shared = worker.shared_end - request.shared_bytes;
+  memset(shared, kSharedFill, request.shared_bytes);
+  memset(block.barriers, 0, sizeof block.barriers);
+  block.alive = block.thread_count;
+  block.predicates = 0;
+  block.shuffled = request.seed != 0;
+  block.random = (request.seed + number) * 0x9e3779b97f4a7c15u | 1;
+  for (int i = 0; i < block.warp_count; ++i) {
+    Warp& warp = block.warps[i];
+    const int lanes = block.thread_count - i * kWarpSize;
+    warp.ready = warp.alive = lanes >= kWarpSize ? ~uint32_t(0) : (uint32_t(1) << lanes) - 1;
+    warp.fibers = block.fibers + i * kWarpSize;
+    for (Collective& c : warp.collectives) c.arrived = 0;
+  }
+  for (int i = 0; i < block.thread_count; ++i) prepare_fiber(block, i, request, block_idx, shared);
+  tk_current = &block.fibers[0];
+  tk_switch(&worker.main_sp, block.fibers[0].sp);  // comes back by leave_block()
+  tk_current = nullptr;
+  ++worker.counters.blocks;
+  worker.counters.threads += block.thread_count;
+}
+
+void run_blocks(Worker& worker) {
+  Launch& launch = *worker.launch;
+  worker.critical = worker.stop_requested = 0;
+  while (!launch.error_claimed.load() && !launch.stop.load()) {
+    const uint64_t turn = launch.next_block.fetch_add(1);
+    if (turn >= launch.block_count) break;
+    const __uint128_t number = static_cast<__uint128_t>(turn) * launch.stride + launch.start;
+    run_block(worker, static_cast<uint64_t>(number % launch.block_count));
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------- workers
+
+void* worker_main(void* argument) {
+  Worker& worker = *static_cast<Worker*>(argument);
+  tk_worker = &worker;
+  stack_t stack = {};
+  stack.ss_sp = worker.signal_stack;
+  stack.ss_size = kSignalStack;
+  sigaltstack(&stack, nullptr);
+  for (;;) {
+    while (sem_wait(&worker.wake)) {
+    }
+    Launch& launch = *worker.launch;
+    run_blocks(worker);
+    const int event = launch.event;
+    if (launch.running.fetch_sub(1) == 1) {  // the launch may be gone from here on
+      const uint64_t one = 1;
+      if (write(event, &one, sizeof one) < 0) abort();
+    }
+  }
+}
+
+Worker* start_worker() {
+  Worker* worker = static_cast<Worker*>(calloc(1, sizeof(Worker)));
+  if (worker == nullptr) return nullptr;
+  worker->block.worker = worker;
+  worker->signal_stack = map_guarded(kSignalStack, kPage);
+  worker->fault_stack = map_guarded(kStackBytes, kPage);
+  sem_init(&worker->wake, 0, 0);
+  if (!worker->signal_stack || !worker->fault_stack) return nullptr;
+  return pthread_create(&worker->os_thread, nullptr, worker_main, worker) ? nullptr : worker;
+}
+
+void release_stacks(Worker& worker) {
+  if (worker.stacks) unmap_stacks(worker.stacks, worker.stack_count);
+  worker.stacks = nullptr;
+  worker.stack_count = 0;
+}
+
+// Give an idle worker what blocks of this launch need; false if memory is out.
+bool equip(Worker& worker, const tk_launch& request) {
+  Block& block = worker.block;
+  const int threads = static_cast<int>(request.block.x * request.block.y * request.block.z);
+  const size_t shared_pages = (request.shared_bytes + kPage - 1) / kPage * kPage;
+  block.thread_count = threads;
+  block.warp_count = (threads + kWarpSize - 1) / kWarpSize;
+  memset(&worker.counters, 0, sizeof worker.counters);
+  if (worker.stack_count < static_cast<size_t>(threads)) {
+    release_stacks(worker);
+    worker.stacks = map_stacks(threads);
+    if (worker.stacks == nullptr) return false;
+    worker.stack_count = threads;
+    free(block.fibers);
+    free(block.warps);
+    block.fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * threads));
+    block.warps = static_cast<Warp*>(malloc(sizeof(Warp) * block.warp_count));
+    if (!block.fibers || !block.warps) return false;
+  }
+  const size_t have = worker.shared_pages ? worker.shared_end - worker.shared_pages : 0;
+  if (worker.shared_pages == nullptr || have < shared_pages) {
+    if (worker.shared_pages) unmap_guarded(worker.shared_pages, have, kSharedGuard);
+    worker.shared_pages = map_guarded(shared_pages, kSharedGuard);
+    if (worker.shared_pages == nullptr) return false;
+    worker.shared_end = worker.shared_pages + shared_pages;
+  }
+  return true;
+}
+
+// As many equipped workers as the launch can use, which may be fewer than it asks for; 0 if not even one.
+int gather_workers(const tk_launch& request, uint64_t block_count) {
+  const int threads = static_cast<int>(request.block.x * request.block.y * request.block.z);
+  int wanted = request.os_threads;
+  if (wanted > kMaxStacks / threads) wanted = kMaxStacks / threads;
+  if (static_cast<uint64_t>(wanted) > block_count) wanted = static_cast<int>(block_count);
+  if (wanted > kMaxWorkers) wanted = kMaxWorkers;
+  if (wanted < 1) wanted = 1;
+  size_t stacks = 0;
+  for (int i = wanted; i < worker_count; ++i) stacks += workers[i]->stack_count;
+  for (int i = wanted; i < worker_count && stacks + wanted * threads > kMaxStacks; ++i) {
+    stacks -= workers[i]->stack_count;
+    release_stacks(*workers[i]);
+  }
+  for (int i = 0; i < wanted; ++i) {
+    if (i == worker_count) {
+      Worker* const worker = start_worker();
+      if (worker == nullptr) return i;
+      workers[worker_count++] = worker;
+    }
+    if (!equip(*workers[i], request)) return i;
+  }
+  return wanted;
+}
+
+// --------------------------------------------------------------------------------------------------------- regions
+
+void fill_slack(const tk_launch& request) {
+  for (int i = 0; i < request.regions; ++i) {
+    const tk_region& r = request.region[i];
+    memset(r.mapped, kGuardFill, r.begin - r.mapped);
+    memset(r.end, kGuardFill, r.mapped_end - r.end);
+  }
+}
+
+const uint8_t* first_changed(const uint8_t* begin, const uint8_t* end) {
+  while (begin < end && *begin == kGuardFill) ++begin;
+  return begin == end ? nullptr : begin;
+}
+
+// A write so close to a tensor that it stayed on its own page did not fault; it is found now.
+void check_slack(const tk_launch& request, tk_error& error) {
+  for (int i = 0; i < request.regions; ++i) {
+    const tk_region& r = request.region[i];
+    const uint8_t* hit = first_changed(r.end, r.mapped_end);
+    if (hit == nullptr) hit = first_changed(r.mapped, r.begin);
+    if (hit == nullptr) continue;
+    error.kind = TK_OUT_OF_BOUNDS;
+    error.thread = -1;
+    for (int k = 0; k < request.tensors; ++k) {
+      const tk_tensor& tensor = request.tensor[k];
+      if (hit >= r.end ? tensor.begin + tensor.bytes != r.end : tensor.begin != r.begin) continue;
+      error.tensor = k;
+      error.byte_offset = hit - tensor.begin;
+      message_of(error).print("out-of-bounds write to '%s': byte offset %lld, the tensor has %llu bytes", tensor.name,
+                              static_cast<long long>(error.byte_offset),
+                              static_cast<unsigned long long>(tensor.bytes));
+      new_note(error, 0).print("found when the kernel had ended, so its line is not known");
+      return;
+    }
+    return;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------- watching
+
+// Wait until an event, a word from the one who asked, or `seconds` (none if negative) have passed; true if it spoke.
+bool wait_for_news(const Launch& launch, double seconds) {
+  pollfd polled[2] = {{launch.event, POLLIN, 0}, {launch.request->control, POLLIN, 0}};
+  timespec t;
+  if (seconds >= 0) {
+    t.tv_sec = static_cast<time_t>(seconds);
+    t.tv_nsec = static_cast<long>((seconds - static_cast<double>(t.tv_sec)) * 1e9);
+  }
+  if (ppoll(polled, 2, seconds >= 0 ? &t : nullptr, nullptr) <= 0) return false;
+  if (polled[0].revents) {
+    uint64_t count;
+    if (read(launch.event, &count, sizeof count) < 0 && errno != EAGAIN) abort();
+  }
+  return polled[1].revents != 0;
+}
+
+void watch(Launch& launch, int count, double begin) {
+  const double timeout = launch.request->timeout_s;
+  double stopped_at = 0;
+  while (launch.running.load() > 0) {
+    const bool stopping = stopped_at > 0;
+    double patience = -1;
+    if (stopping) {
+      patience = 1e-3 * kStopPeriodMs;
+    } else if (timeout > 0) {
+      patience = begin + timeout - now();
+      if (patience < 0) patience = 0;
+    }
+    bool asked = false;
+    if (stopping) {
+      usleep(1000 * kStopPeriodMs);  // the one who asked stays readable: do not spin on it
+    } else {
+      asked = wait_for_news(launch, patience);
+    }
+    if (launch.running.load() == 0) return;
+    if (!stopping) {
+      if (asked) launch.stop.store(TK_INTERRUPTED);
+      else if (timeout > 0 && now() >= begin + timeout) launch.stop.store(TK_TIMEOUT);
+      else if (!launch.error_claimed.load()) continue;
+      stopped_at = now();
+    }
+    for (int i = 0; i < count; ++i) pthread_kill(workers[i]->os_thread, SIGUSR2);
+    if (now() - stopped_at > kStopPatience) _exit(kUnstoppable);
+  }
+}
+
+// Blocks in order; with a seed, in an order drawn from it: every stride that has no divisor in common with the count
+// visits each block once.
+void choose_order(Launch& launch, uint64_t seed) {
+  launch.start = 0;
+  launch.stride = 1;
+  if (seed == 0) return;
+  launch.start = seed * 0x9e3779b97f4a7c15u % launch.block_count;
+  for (uint64_t stride = (seed * 0xbf58476d1ce4e5b9u >> 11) % launch.block_count; stride > 1; --stride) {
+    uint64_t a = launch.block_count, b = stride;
+    while (b) {
+      const uint64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) {
+      launch.stride = stride;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
+  static const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  static const bool handlers_installed = (install_signal_handlers(), true);
+  (void)handlers_installed;
+  memset(result, 0, sizeof *result);
+  result->error.tensor = result->error.thread = -1;
+  clear_printed();
+  hand_over_printed(*result);
+  fill_slack(*request);
+
+  Launch launch = {};
+  launch.request = request;
+  launch.result = result;
+  launch.event = event;
+  launch.block_count = static_cast<uint64_t>(request->grid.x) * request->grid.y * request->grid.z;
+  if (launch.block_count == 0) return;
+  choose_order(launch, request->seed);
+  const int count = gather_workers(*request, launch.block_count);
+  if (count == 0) {
+    result->error.kind = TK_FAIL;
+    message_of(result->error).print("no memory for the stacks and the shared memory of a block");
+    return;
+  }
+  const double begin = now();
+  launch.running.store(count);
+  for (int i = 0; i < count; ++i) {
+    workers[i]->launch = &launch;
+    sem_post(&workers[i]->wake);
+  }
+  watch(launch, count, begin);
+  result->seconds = now() - begin;
+
+  for (int i = 0; i < count; ++i) {
+    const tk_counters& from = workers[i]->counters;
+    tk_counters& to = result->counters;
+    to.blocks += from.blocks;
+    to.threads += from.threads;
+    to.switches += from.switches;
+    to.collectives += from.collectives;
+    to.barriers += from.barriers;
+  }
+  tk_error& error = result->error;
+  const int stop = launch.stop.load();
+  if (!launch.error_claimed.load() && stop) {  // it was stopped between two blocks
+    error.kind = stop;
+    message_of(error).print(stop == TK_TIMEOUT ? "the kernel still ran after %g s, and was stopped" : "the kernel was interrupted",
+                            request->timeout_s);
+  }
+  if (error.kind == TK_OK) check_slack(*request, error);
+  hand_over_printed(*result);
+}
+
+TK_EXPORT void tk_image_of(const void* symbol, tk_image* image) {
+  struct Search {
+    uintptr_t symbol;
+    tk_image* image;
+  } search = {reinterpret_cast<uintptr_t>(symbol), image};
+  *image = {};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        const Search& search = *static_cast<Search*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& part = info->dlpi_phdr[i];
+          const uintptr_t begin = info->dlpi_addr + part.p_vaddr, end = begin + part.p_memsz;
+          if (part.p_type != PT_LOAD || search.symbol < begin || search.symbol >= end) continue;
+          *search.image = {reinterpret_cast<const uint8_t*>(info->dlpi_addr), reinterpret_cast<const uint8_t*>(begin),
+                           reinterpret_cast<const uint8_t*>(end)};
+          return 1;
+        }
+        return 0;
+      },
+      &search);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+Critical::~Critical() {
+  if (--tk_worker->critical == 0 && tk_worker->stop_requested) leave_block();
+}
+
+void Text::print(const char* format, ...) {
+  const size_t room = end_ - at_;
+  va_list arguments;
+  va_start(arguments, format);
+  const int wanted = vsnprintf(at_, room, format, arguments);
+  va_end(arguments);
+  if (wanted > 0) at_ += static_cast<size_t>(wanted) < room ? wanted : room - 1;
+}
+
+tk_error* claim_error(tk_kind kind, int line) {
+  Launch& launch = *tk_worker->launch;
+  if (launch.error_claimed.exchange(1)) return nullptr;
+  tk_error& error = launch.result->error;
+  error.kind = kind;
+  error.line = line;
+  return &error;
+}
+
+void publish_error() {
+  const uint64_t one = 1;
+  if (write(tk_worker->launch->event, &one, sizeof one) < 0) abort();  // a descriptor of our own
+}
+
+Text message_of(tk_error& error) { return Text(error.message, sizeof error.message); }
+
+Text new_note(tk_error& error, int line) {
+  if (error.notes < TK_NOTES) ++error.notes;
+  tk_note& note = error.note[error.notes - 1];
+  note.line = line;
+  return Text(note.text, sizeof note.text);
+}
+
+void attribute(tk_error& error, const Fiber& fiber) {
+  error.block = fiber.block_idx;
+  error.thread = fiber.index;
+}
+
+void fail(tk_kind kind, int line, const char* format, ...) {
+  {
+    Critical guard;
+    if (tk_error* error = claim_error(kind, line)) {
+      va_list arguments;
+      va_start(arguments, format);
+      vsnprintf(error->message, sizeof error->message, format, arguments);
+      va_end(arguments);
+      attribute(*error, current_fiber());
+      publish_error();
+    }
+  }
+  leave_block();
+}
+
+void print_ranges(Text& text, const bool* member, int count) {
+  bool first = true;
+  for (int i = 0; i < count; ++i) {
+    if (!member[i]) continue;
+    int last = i;
+    while (last + 1 < count && member[last + 1]) ++last;
+    text.print(last == i ? "%s%d" : "%s%d-%d", first ? "" : ",", i, last);
+    first = false;
+    i = last;
+  }
+}
+
+TK_EXPORT void tk_rt_fail(int line, const char* message) {
+  fail(TK_FAIL, line, "%s", message);
+}
+
+TK_EXPORT void tk_rt_misaligned(const void* address, int bytes, int line) {
+  fail(TK_MISALIGNED, line, "access of %d bytes at an address that is no multiple of %d: %p (a GPU traps here)", bytes,
+       bytes, address);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors: the first of a launch is written down, the block that made it is left, and the launch ends.
+#pragma once
+#include "machine.h"
+
+// While one of these lives, the fiber is not torn away by a time-out: it holds a lock or is writing a report.
+class Critical {
+ public:
+  Critical() { ++tk_worker->critical; }
+  ~Critical();
+  Critical(const Critical&) = delete;
+};
+
+// Text of bounded length, written piece by piece; what does not fit is cut off.
+class Text {
+ public:
+  Text(char* begin, size_t bytes) : at_(begin), end_(begin + bytes) { *begin = 0; }
+  void print(const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+ private:
+  char *at_, *end_;
+};
+
+// The launch's error, to be filled in, if nobody was first; nullptr if somebody was, and leave_block() remains.
+// Call it and what follows inside a Critical, and publish_error() at the end.
+tk_error* claim_error(tk_kind kind, int line);
+void publish_error();
+// A further fact, for print(); past TK_NOTES they all go to the last.
+Text new_note(tk_error& error, int line);
+Text message_of(tk_error& error);
+void attribute(tk_error& error, const Fiber& fiber);
+
+// Report in the name of the current fiber, and leave its block.
+[[noreturn]] void fail(tk_kind kind, int line, const char* format, ...) __attribute__((format(printf, 3, 4)));
+
+// "0-31,64": the set members among 0 .. count-1.
+void print_ranges(Text& text, const bool* member, int count);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which fiber runs next, and what to say when none can.
+#include "fiber.h"
+#include "report.h"
+
+extern "C" {
+__attribute__((visibility("default"))) __thread tk_thread* tk_current;
+}
+__thread Worker* tk_worker;
+
+namespace {
+
+uint32_t next_random(Block& block) {  // xorshift64
+  block.random ^= block.random << 13;
+  block.random ^= block.random >> 7;
+  block.random ^= block.random << 17;
+  return static_cast<uint32_t>(block.random >> 20);
+}
+
+Fiber* first_ready(Warp& warp) { return &warp.fibers[__builtin_ctz(warp.ready)]; }
+
+Fiber* any_ready(Block& block) {
+  const uint32_t offset = next_random(block);
+  for (int i = 0; i < block.warp_count; ++i) {
+    Warp& warp = block.warps[(offset + i) % block.warp_count];
+    if (!warp.ready) continue;
+    const int turn = next_random(block) % kWarpSize;
+    const uint32_t turned = warp.ready >> turn | (turn ? warp.ready << (kWarpSize - turn) : 0);
+    return &warp.fibers[(__builtin_ctz(turned) + turn) % kWarpSize];
+  }
+  return nullptr;
+}
+
+// The next lane of the fiber's own warp, else the first of the next warp: a warp stays together, as on a GPU.
+Fiber* next_ready(Block& block, const Fiber& fiber) {
+  if (block.shuffled) return any_ready(block);
+  Warp* const own = fiber.warp;
+  if (own->ready) {
+    const uint32_t above = own->ready & (~uint32_t(1) << fiber.lane);
+    return &own->fibers[__builtin_ctz(above ? above : own->ready)];
+  }
+  Warp* const end = block.warps + block.warp_count;
+  for (Warp* warp = own + 1; warp < end; ++warp) {
+    if (warp->ready) return first_ready(*warp);
+  }
+  for (Warp* warp = block.warps; warp < own; ++warp) {
+    if (warp->ready) return first_ready(*warp);
+  }
+  return nullptr;
+}
+
+// One note for each group of threads that wait for the same thing at the same line.
+void describe_waiting(const Block& block, tk_error& error) {
+  bool told[kMaxWarps * kWarpSize] = {};
+  for (int i = 0; i < block.thread_count; ++i) {
+    const Fiber& leader = block.fibers[i];
+    if (told[i] || leader.returned) continue;
+    bool member[kMaxWarps * kWarpSize] = {};
+    for (int k = i; k < block.thread_count; ++k) {
+      const Fiber& other = block.fibers[k];
+      member[k] = !other.returned && other.wait == leader.wait && other.line == leader.line &&
+                  other.detail == leader.detail;
+      told[k] |= member[k];
+    }
+    char what[TK_NOTE_BYTES];
+    leader.wait->describe(block, leader, what, sizeof what);
+    Text note = new_note(error, leader.line);
+    note.print("threads ");
+    print_ranges(note, member, block.thread_count);
+    note.print(" %s", what);
+    if (error.line == 0) error.line = leader.line;
+  }
+  bool returned[kMaxWarps * kWarpSize];
+  int count = 0;
+  for (int i = 0; i < block.thread_count; ++i) count += returned[i] = block.fibers[i].returned;
+  if (count) {
+    Text note = new_note(error, 0);
+    note.print("threads ");
+    print_ranges(note, returned, block.thread_count);
+    note.print(" have returned from the kernel");
+  }
+}
+
+[[noreturn]] void report_deadlock(const Block& block) {
+  {
+    Critical guard;
+    if (tk_error* error = claim_error(TK_DEADLOCK, 0)) {
+      const tk_dim3 at = block.fibers[0].block_idx;
+      error->block = at;
+      message_of(*error).print("deadlock: no thread of block (%u, %u, %u) can go on", at.x, at.y, at.z);
+      describe_waiting(block, *error);
+      publish_error();
+    }
+  }
+  leave_block();
+}
+
+void switch_from(Block& block, Fiber& fiber) {
+  Fiber* const next = next_ready(block, fiber);
+  if (next == nullptr) report_deadlock(block);
+  if (next == &fiber) return;
+  ++block.worker->counters.switches;
+  tk_current = next;
+  tk_switch(&fiber.sp, next->sp);
+}
+
+}  // namespace
+
+void wait_for(Block& block, Fiber& fiber, const Wait& wait, int line) {
+  fiber.wait = &wait;
+  fiber.line = line;
+  fiber.warp->ready &= ~(uint32_t(1) << fiber.lane);
+  switch_from(block, fiber);
+  fiber.wait = nullptr;
+}
+
+void maybe_yield(Block& block, Fiber& fiber) {
+  if (__builtin_expect(block.shuffled, 0)) switch_from(block, fiber);
+}
+
+void finish_fiber(Block& block, Fiber& fiber) {
+  const uint32_t lane = uint32_t(1) << fiber.lane;
+  fiber.returned = true;
+  fiber.warp->ready &= ~lane;
+  fiber.warp->alive &= ~lane;
+  --block.alive;
+  // who waited for this thread no longer does
+  complete_collectives(block, *fiber.warp);
+  release_if_complete(block, block.barriers[0]);
+  if (block.alive == 0) leave_block();
+  Fiber* const next = next_ready(block, fiber);
+  if (next == nullptr) report_deadlock(block);
+  tk_current = next;
+  void* unused;
+  tk_switch(&unused, next->sp);
+  __builtin_unreachable();
+}
+
+void leave_block() {
+  void* unused;
+  tk_switch(&unused, tk_worker->main_sp);
+  __builtin_unreachable();
+}

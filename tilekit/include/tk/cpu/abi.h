@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface between three parties: a kernel compiled for the CPU, the runtime libtkcpu.so that emulates a GPU for
+// it, and the Python worker that loads both and launches. cpusim/worker.py declares the same structures for ctypes.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+struct tk_dim3 {
+  uint32_t x, y, z;
+};
+
+// ---------------------------------------------------------------------------------------------- what a kernel may see
+
+// One emulated CUDA thread, as device code sees it.
+struct tk_thread {
+  tk_dim3 thread_idx, block_idx, block_dim, grid_dim;
+  uint8_t* shared;  // the block's shared memory
+};
+
+enum tk_shuffle { TK_SHUFFLE_IDX, TK_SHUFFLE_UP, TK_SHUFFLE_DOWN, TK_SHUFFLE_XOR };
+
+extern "C" {
+// The emulated thread that this OS thread runs now.
+extern __thread tk_thread* tk_current __attribute__((tls_model("initial-exec")));
+
+// core
+[[noreturn]] void tk_rt_fail(int line, const char* message);
+[[noreturn]] void tk_rt_misaligned(const void* address, int bytes, int line);
+int tk_rt_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// sync.h: threads == 0 means every thread of the block that has not returned
+void tk_rt_barrier(int barrier, int threads, int line);
+int tk_rt_barrier_count(int predicate, int line);
+void tk_rt_syncwarp(uint32_t mask, int line);
+
+// warp.h
+uint64_t tk_rt_shuffle(int kind, uint32_t mask, uint64_t value, int lane, int width, int line);
+uint32_t tk_rt_ballot(uint32_t mask, int predicate, int line);
+}
+
+// ------------------------------------------------------------------------------------------------ what the worker sees
+
+// Bytes of the caller that the kernel may touch, inside pages that are mapped for them: [mapped, mapped_end) lies
+// between guard pages, and the bytes around [begin, end) in it are filled with a pattern that is checked afterwards.
+struct tk_region {
+  uint8_t *mapped, *begin, *end, *mapped_end;
+};
+
+// A pointer parameter, for messages.
+struct tk_tensor {
+  const uint8_t* begin;
+  uint64_t bytes;
+  const char* name;
+};
+
+enum tk_kind {
+  TK_OK,
+  TK_FAIL,             // __trap(), assert, a rule of the machine that the kernel broke
+  TK_DEADLOCK,         // no thread of a block can go on
+  TK_DIVERGENCE,       // the lanes of a warp are not where a collective needs them
+  TK_OUT_OF_BOUNDS,    // beside a tensor, or beside shared memory
+  TK_MISALIGNED,       // a vector access at an address that is no multiple of its size
+  TK_SEGFAULT,         // at an address that belongs to nobody
+  TK_FLOAT_EXCEPTION,  // integer division by zero, which the CPU reports by this name
+  TK_STACK_OVERFLOW,
+  TK_TIMEOUT,
+  TK_INTERRUPTED,
+};
+
+// Where a library is loaded, and where its code lies.
+struct tk_image {
+  const uint8_t *base, *text, *text_end;
+};
+
+struct tk_launch {
+  void (*kernel)(void** arguments);
+  void** arguments;
+  tk_image image;     // of the kernel's library
+  tk_dim3 grid, block;
+  uint32_t shared_bytes;
+  int32_t os_threads;
+  uint64_t seed;      // 0: blocks in order, threads in order; else both in an order drawn from it
+  double timeout_s;   // 0: none
+  int32_t control;    // a descriptor; when it becomes readable or its peer is gone, the launch is interrupted
+  int32_t regions;
+  const tk_region* region;
+  int32_t tensors;
+  const tk_tensor* tensor;
+};
+
+enum { TK_NOTES = 16, TK_NOTE_BYTES = 240, TK_MESSAGE_BYTES = 480 };
+
+// A further fact about an error, with its line of source.cu (0: none).
+struct tk_note {
+  int32_t line;
+  char text[TK_NOTE_BYTES];
+};
+
+struct tk_error {
+  int32_t kind;
+  int32_t line;       // of source.cu; 0: unknown, then `pc` may tell
+  uint64_t pc;        // relative to the image's base; 0: unknown
+  int32_t tensor;     // index of the tensor that was missed; -1: none
+  int64_t byte_offset;  // from its beginning, or from the beginning of shared memory
+  tk_dim3 block;
+  int32_t thread;     // in its block; -1: no single one
+  int32_t notes;
+  tk_note note[TK_NOTES];
+  char message[TK_MESSAGE_BYTES];
+};
+
+struct tk_counters {
+  uint64_t blocks, threads, switches, collectives, barriers;
+};
+
+struct tk_result {
+  double seconds;
+  tk_counters counters;
+  tk_error error;
+  const char* printed;  // what the kernel printed; valid until the next launch
+  uint64_t printed_bytes;
+};
+
+extern "C" {
+void tk_launch_kernel(const tk_launch* launch, tk_result* result);
+void tk_image_of(const void* symbol, tk_image* image);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer arithmetic with Python's meaning where C's differs. Everything wraps at the width of its type.
+#pragma once
+#include <tk/core.h>
+
+namespace tk {
+
+// a // b, rounded toward minus infinity. Division by zero is an error on the CPU and garbage on a GPU.
+template <class T>
+TK_DEVICE T floordiv(T a, T b) {
+  static_assert(is_integer<T>, "tk::floordiv takes integers");
+  if constexpr (!is_signed<T>) {
+    return static_cast<T>(a / b);
+  } else {
+    if (b == T(-1)) return static_cast<T>(uint64_t(0) - static_cast<uint64_t>(a));  // lowest / -1 wraps, it must not trap
+    const T quotient = static_cast<T>(a / b);
+    return static_cast<T>(quotient - (a % b != 0 && (a < 0) != (b < 0)));
+  }
+}
+
+// a % b, with the sign of b.
+template <class T>
+TK_DEVICE T floormod(T a, T b) {
+  static_assert(is_integer<T>, "tk::floormod takes integers");
+  if constexpr (!is_signed<T>) {
+    return static_cast<T>(a % b);
+  } else {
+    if (b == T(-1)) return T(0);
+    const T remainder = static_cast<T>(a % b);
+    return static_cast<T>(remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder);
+  }
+}
+
+template <class T>
+TK_DEVICE T min(T a, T b) {
+  static_assert(is_integer<T>, "tk::min takes integers; tk::minimum also takes floats");
+  return b < a ? b : a;
+}
+
+template <class T>
+TK_DEVICE T max(T a, T b) {
+  static_assert(is_integer<T>, "tk::max takes integers; tk::maximum also takes floats");
+  return a < b ? b : a;
+}
+
+}  // namespace tk

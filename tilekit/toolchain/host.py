@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ compiler of this machine: it builds kernels for the CPU, and the runtime that they run on."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilekit.diag import ToolchainError
+from tilekit.toolchain import messages
+
+_LANGUAGE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti")
+# Kernels: integers wrap, any pointer may alias any other, floats round after every operation, a large frame touches
+# each of its pages (so that it meets the guard page of its stack), and the debug information is just lines.
+_KERNEL = (
+    *("-x", "c++", "-O1", "-g1", "-w"),
+    *("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fstack-clash-protection"),
+)
+# What a kernel calls is in the process already: the runtime, and with it the C and math libraries.
+_KERNEL_LINK = ("-shared", "-nostdlib")
+_RUNTIME = ("-O2", "-g1", "-w")
+_RUNTIME_LINK = ("-shared", "-pthread", "-ldl", "-lm")
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """A library was built: how long it took, and what the compiler said."""
+
+    seconds: float
+    log: str
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """A C++ compiler that answers; `identity` is what a cache key must know of it and of the code that it makes."""
+
+    command: tuple[str, ...]
+    version: str
+    cpu_flags: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        return " ".join((self.version, *_LANGUAGE, *_KERNEL, *_KERNEL_LINK, *_RUNTIME, *self._machine_flags))
+
+    @property
+    def _machine_flags(self) -> tuple[str, ...]:
+        # zig traps on what C++ leaves undefined, such as the overflow that -fwrapv defines
+        return (*self.cpu_flags, "-fno-sanitize=all") if "ziglang" in self.command else self.cpu_flags
+
+    def build_kernel(self, source: Path, library: Path, *, include: Path) -> BuildResult:
+        """Compile a `source.cu` into the shared library that the CPU simulator loads."""
+        # by its bare name, so that messages and line tables say `source.cu` wherever it lies
+        arguments = [*_LANGUAGE, *_KERNEL, *self._machine_flags, f"-I{include}", source.name, *_KERNEL_LINK]
+        return self._run([*arguments, "-o", str(library.absolute())], folder=source.parent, source=source.name)
+
+    def build_runtime(self, sources: Sequence[Path], library: Path, *, include: Path) -> BuildResult:
+        """Compile the simulator's own sources into one shared library."""
+        arguments = [*_LANGUAGE, *_RUNTIME, f"-I{include}", *map(str, sources), *_RUNTIME_LINK]
+        return self._run([*arguments, "-o", str(library.absolute())], folder=library.parent, source=messages.SOURCE)
+
+    def _run(self, arguments: Sequence[str], *, folder: Path, source: str) -> BuildResult:
+        begin = time.perf_counter()
+        run = subprocess.run(
+            [*self.command, *arguments],
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C"},  # messages are parsed: in English, please
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        if run.returncode != 0:
+            raise messages.compile_failure(self.command[0], run.stdout, messages.parse(run.stdout, source))
+        return BuildResult(time.perf_counter() - begin, run.stdout.strip())
+
+
+def find_compiler() -> HostCompiler | None:
+    """Find $CXX, else g++, clang++, or the clang of the ziglang wheel; None if there is none of them."""
+    named = os.environ.get("CXX", "").strip()
+    if named:
+        return _probe(tuple(shlex.split(named)), named=True)
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        if path is not None and (found := _probe((path,))) is not None:
+            return found
+    if importlib.util.find_spec("ziglang") is not None:
+        return _probe((sys.executable, "-m", "ziglang", "c++"))
+    return None
+
+
+def require_compiler() -> HostCompiler:
+    """Find the compiler, or say what to install."""
+    found = find_compiler()
+    if found is None:
+        raise ToolchainError(
+            "TK506",
+            "there is no C++ compiler to build kernels for the CPU: $CXX is not set, and neither g++, clang++ nor "
+            "`python -m ziglang c++` is there",
+            help="install one, for example `apt install g++`, `conda install gxx` or `pip install ziglang`",
+        )
+    return found
+
+
+@functools.cache
+def _probe(command: tuple[str, ...], *, named: bool = False) -> HostCompiler | None:
+    """Ask a command for its version; one that the user named must answer."""
+    try:
+        run = subprocess.run(
+            [*command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        )
+        reason = run.stderr.strip() or f"it ended with status {run.returncode}"
+        answered = run.returncode == 0
+        text = run.stdout
+    except OSError as error:
+        answered, reason, text = False, error.strerror or str(error), ""
+    if answered:
+        return HostCompiler(command, text.strip().splitlines()[0] if text.strip() else command[0], _cpu_flags())
+    if named:
+        raise ToolchainError(
+            "TK507",
+            f"$CXX is {shlex.join(command)!r}, which does not run: {reason}",
+            help="set CXX to a C++ compiler, or unset it to let g++, clang++ or ziglang be found",
+        )
+    return None
+
+
+@functools.cache
+def _cpu_flags() -> tuple[str, ...]:
+    """Flags for instructions that this CPU has and that matter here: float16 conversion, and fused multiply-add."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return ()
+    try:
+        description = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ()
+    present = next((line.split() for line in description.splitlines() if line.startswith("flags")), [])
+    return tuple(f"-m{name}" for name in ("f16c", "fma") if name in present)
