@@ -84,6 +84,15 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
     "TK702": "access outside of a tensor",
     "TK703": "kernel does not end",
     "TK704": "misaligned access",
+    "TK710": "deadlock",
+    "TK711": "diverged warp",
+    "TK712": "kernel failed",
+    "TK713": "access to an invalid address",
+    "TK714": "integer division by zero",
+    "TK715": "stack overflow",
+    "TK716": "kernel was interrupted",
+    "TK717": "simulator died",
+    "TK718": "simulator cannot load the kernel",
 }
 
 NOTEBOOK: dict[str, str] = {}
