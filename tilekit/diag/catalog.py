@@ -102,6 +102,7 @@ CONFIGURATION_AND_CACHE: dict[str, str] = {
     "TK902": "option value cannot be used",
     "TK903": "environment variable cannot be read",
     "TK904": "unknown target",
+    "TK905": "tilus itself is loaded",
     "TK911": "cache folder cannot be written",
     "TK912": "manifest is damaged",
 }

@@ -102,9 +102,7 @@ def _constant(script: str, name: str, kind: type, value: Any) -> tuple[type, Any
         return int, int(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return kind, value
-    raise errors.ArgumentError(
-        "TK625", f"{script}: {name} is a compile-time {kind.__name__}, got {_describe(value)}"
-    )
+    raise errors.ArgumentError("TK625", f"{script}: {name} is a compile-time {kind.__name__}, got {_describe(value)}")
 
 
 def _scalar(script: str, name: str, kind: DataType, value: Any) -> int | float | bool:
@@ -140,7 +138,9 @@ def _pointer(script: str, name: str, kind: PointerType, value: Any, allow_specs:
         try:
             found = tensors.facts(value)
         except TilekitError as error:
-            raise errors.ArgumentError(error.code, f"{script}: {name}: {error.message}", help=error.diagnostic.help) from None
+            raise errors.ArgumentError(
+                error.code, f"{script}: {name}: {error.message}", help=error.diagnostic.help
+            ) from None
     elif isinstance(value, int) and not isinstance(value, bool) and kind.is_raw():
         return None
     else:

@@ -89,7 +89,9 @@ def schedules(cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list
         clash = sorted(set(point) & set(kwargs))
         if clash:
             raise errors.LanguageError(
-                "TK113", f"{cls.__name__}: {clash[0]} is given in the call and also by autotune", help="remove one of them"
+                "TK113",
+                f"{cls.__name__}: {clash[0]} is given in the call and also by autotune",
+                help="remove one of them",
             )
         try:
             bound = signature.bind(None, *args, **kwargs, **point)

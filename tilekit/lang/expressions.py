@@ -149,7 +149,9 @@ class Expressions:
             if isinstance(part, RegisterTensor):
                 if len(node.ops) > 1:
                     raise errors.LanguageError(
-                        "TK103", "a chained comparison of tiles is not available", help="compare twice and combine with self.where"
+                        "TK103",
+                        "a chained comparison of tiles is not available",
+                        help="compare twice and combine with self.where",
                     )
                 return part
             result = part if result is None else self._and(result, part)
@@ -260,7 +262,9 @@ class Expressions:
         frame = self.frame
 
         def function(*args: Any) -> Any:
-            inner = Frame(frame.source, frame.function, frame.caller, {**frame.names, **dict(zip(names, args, strict=True))})
+            inner = Frame(
+                frame.source, frame.function, frame.caller, {**frame.names, **dict(zip(names, args, strict=True))}
+            )
             self.frames.append(inner)
             try:
                 return self.evaluate(node.body)
@@ -371,7 +375,9 @@ class Expressions:
             signature.bind(*args, **kwargs)
         except TypeError as problem:
             raise errors.LanguageError(
-                "TK104", f"self.{method.__name__}: {problem}", help=f"its form is self.{method.__name__}{_form(signature)}"
+                "TK104",
+                f"self.{method.__name__}: {problem}",
+                help=f"its form is self.{method.__name__}{_form(signature)}",
             ) from None
         return self._host(method, *args, **kwargs)
 
@@ -400,7 +406,9 @@ class Expressions:
         if function is builtins.abs:
             return scalar.call("abs", [scalar.as_expr(args[0])])
         if function in (builtins.int, builtins.float, builtins.bool):
-            dtype = {builtins.int: dtypes.int32, builtins.float: dtypes.float32, builtins.bool: dtypes.boolean}[function]
+            dtype = {builtins.int: dtypes.int32, builtins.float: dtypes.float32, builtins.bool: dtypes.boolean}[
+                function
+            ]
             return scalar.cast(scalar.as_expr(args[0]), dtype)
         if inspect.isbuiltin(function) and function in _MATH:
             (value,) = args
@@ -486,5 +494,3 @@ def _form(signature: inspect.Signature) -> str:
 
 def _kind(tensor: Tensor) -> str:
     return "a register tile" if isinstance(tensor, RegisterTensor) else "a global tensor"
-
-

@@ -76,7 +76,9 @@ class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMe
     def current_num_threads(self) -> int:
         """The number of threads in the current group, a compile-time integer."""
         if self._attrs.warps is None:
-            raise errors.LanguageError("TK108", "the number of threads is not known yet", help="set self.attrs.warps first")
+            raise errors.LanguageError(
+                "TK108", "the number of threads is not known yet", help="set self.attrs.warps first"
+            )
         return 32 * self._attrs.warps
 
     def range(

@@ -172,5 +172,3 @@ def truth(value: Any) -> Any:
 
 def _unsupported(kind: type[ast.AST], a: Any, b: Any) -> errors.LanguageError:
     return errors.LanguageError("TK214", f"cannot compute {describe(a)} {SYMBOLS[kind]} {describe(b)}")
-
-

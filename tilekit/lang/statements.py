@@ -63,7 +63,9 @@ class Statements(Expressions):
         read = source.read(function)
         self.sources.register(read.name, read.code)
         if any(frame.function is function for frame in self.frames):
-            raise errors.LanguageError("TK103", f"{read.name} calls itself: kernel methods are inlined and cannot recurse")
+            raise errors.LanguageError(
+                "TK103", f"{read.name} calls itself: kernel methods are inlined and cannot recurse"
+            )
         try:
             bound = inspect.signature(function).bind(*args, **kwargs)
         except TypeError as problem:
@@ -80,7 +82,9 @@ class Statements(Expressions):
             self.body(read.node.body)
         except _Returned as returned:
             if self.builder.depth != depth:
-                raise errors.LanguageError("TK112", "a helper method cannot return from inside run-time control flow") from None
+                raise errors.LanguageError(
+                    "TK112", "a helper method cannot return from inside run-time control flow"
+                ) from None
             return returned.value
         finally:
             self.frames.pop()
@@ -127,7 +131,9 @@ class Statements(Expressions):
     def exec_AnnAssign(self, node: ast.AnnAssign) -> None:
         annotation = self.evaluate(node.annotation)
         if node.value is None:
-            raise errors.LanguageError("TK103", "an annotation without a value declares nothing", help="give it a first value")
+            raise errors.LanguageError(
+                "TK103", "an annotation without a value declares nothing", help="give it a first value"
+            )
         value = self.evaluate(node.value)
         if isinstance(annotation, DataType) and operators.is_number(value):
             value = scalar.cast(scalar.as_expr(value), annotation)
@@ -255,7 +261,9 @@ class Statements(Expressions):
                 )
             if self._references(storage) > 1:
                 raise errors.LanguageError(
-                    "TK114", f"{name} is rebound here while another value still holds its tile", help="copy it with self.assign"
+                    "TK114",
+                    f"{name} is rebound here while another value still holds its tile",
+                    help="copy it with self.assign",
                 )
             if self._references(value) or not self.builder.redirect(value, storage):
                 self.builder.emit(AssignInst.create(storage, value))
@@ -329,7 +337,9 @@ class Statements(Expressions):
         if all(value is values[0] for value in values) or not any(map(operators.is_runtime, values)):
             same = len(values) == 1 or all(value is values[0] or value == values[0] for value in values)
             if same and not isinstance(values[0], RegisterTensor):
-                self.frame.names[name] = values[0] if not isinstance(values[0], Var) else self._merge(name, going_on, values)
+                self.frame.names[name] = (
+                    values[0] if not isinstance(values[0], Var) else self._merge(name, going_on, values)
+                )
                 return
         self.frame.names[name] = self._merge(name, going_on, values)
 
@@ -347,7 +357,9 @@ class Statements(Expressions):
             storage = self.builder.declare(name, scalar.constant(kind, 0))
             self.builder.values.pop(storage)
         else:
-            return Unavailable(f"is bound to {describe(first)} on one path through an if, and to another value on the other")
+            return Unavailable(
+                f"is bound to {describe(first)} on one path through an if, and to another value on the other"
+            )
         for (statements, _, _), value in zip(sides, values, strict=True):
             with self.builder.block() as tail:
                 self._write(name, storage, value)
@@ -395,7 +407,9 @@ class Statements(Expressions):
         if step == 0:
             raise errors.LanguageError("TK104", "the step of a loop cannot be 0")
         add = lambda a, b: operators.binary(ast.Add(), a, b, self.kernel)  # noqa: E731 - three words, used below alone
-        distance = operators.binary(ast.Sub(), stop, start, self.kernel) if start != 0 or isinstance(start, Expr) else stop
+        distance = (
+            operators.binary(ast.Sub(), stop, start, self.kernel) if start != 0 or isinstance(start, Expr) else stop
+        )
         if step < 0:
             distance = operators.unary(ast.USub(), distance, self.kernel)
         if abs(step) != 1:
@@ -448,7 +462,9 @@ class Statements(Expressions):
         if len(self.frames) > 1:
             raise _Returned(value)
         if value is not None:
-            raise errors.LanguageError("TK112", "a kernel returns nothing", help="store the result in a tensor that the caller gave")
+            raise errors.LanguageError(
+                "TK112", "a kernel returns nothing", help="store the result in a tensor that the caller gave"
+            )
         if self.builder.depth == 0:
             raise _Returned(None)
         self.builder.append(ReturnStmt(span=self.builder.span))

@@ -98,7 +98,9 @@ def _transpile(
 def _instance(script: type, schedule: Mapping[str, Any], builder: Builder) -> KernelMethods:
     """An object of the user's class that also has the kernel language."""
     taken = sorted(n for n in vars(script) if n in vars_of_language() and not n.startswith("_"))
-    cls = type(script)(script.__name__, (script, KernelMethods), {"__module__": script.__module__, "__qualname__": script.__qualname__})
+    cls = type(script)(
+        script.__name__, (script, KernelMethods), {"__module__": script.__module__, "__qualname__": script.__qualname__}
+    )
     kernel = cast("KernelMethods", object.__new__(cls))
     kernel._builder = builder
     kernel._attrs = Attributes(builder.expand)
@@ -129,7 +131,10 @@ def _metadata(
     for name, example in (("blocks", "[cdiv(n, 128)]"), ("warps", "4")):
         if getattr(attrs, name) is None:
             raise errors.LanguageError(
-                "TK108", f"the kernel never sets self.attrs.{name}", at=read.header, help=f"self.attrs.{name} = {example}"
+                "TK108",
+                f"the kernel never sets self.attrs.{name}",
+                at=read.header,
+                help=f"self.attrs.{name} = {example}",
             )
     assert attrs.blocks is not None and attrs.warps is not None
     for extent in attrs.blocks:
