@@ -50,8 +50,8 @@ def test_a_grid_without_parameters_is_a_grid() -> None:
         ("f'{m}'", "f'{m}'"),
         ("m is m", "m is m"),
         ("m in (m, m)", "m in (m, m)"),
-        ("x", "x, which is no scalar parameter"),
-        ("min", "min, which is no scalar parameter"),
+        ("x", "x, which is no integer parameter"),
+        ("min", "min, which is no integer parameter"),
     ],
 )
 def test_everything_else_is_refused_by_name(expression: str, shown: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tilekit import dtypes
-from tilekit.diag import CacheError, LaunchError
+from tilekit.diag import ArgumentError, CacheError, LaunchError
 from tilekit.runtime.manifest import Manifest, Param
 
 SOFTMAX = Manifest(
@@ -38,7 +38,7 @@ def test_types_are_read_from_their_text() -> None:
     assert [param.is_pointer for param in SOFTMAX.params] == [False, False, True, True, True]
 
 
-def test_the_grid_is_a_function_of_the_scalars_wherever_they_stand() -> None:
+def test_the_grid_is_a_function_of_the_integers_wherever_they_stand() -> None:
     m, n = random.randint(1, 10_000), random.randint(2, 1000)
     assert SOFTMAX.extents([m, n, None, None, None]) == (-(-m // 4), n // 2, 1)
     moved = replace(SOFTMAX, params=(SOFTMAX.params[3], SOFTMAX.params[1], SOFTMAX.params[2], SOFTMAX.params[0]))
@@ -53,9 +53,18 @@ def test_numpy_scalars_count_like_integers() -> None:
     assert {type(extent) for extent in extents} == {int}
 
 
-def test_a_pointer_is_no_number_for_the_grid() -> None:
-    with pytest.raises(LaunchError, match="uses x, which is no scalar parameter"):
-        replace(SOFTMAX, grid=("x", "1", "1")).extents([1, 1, None, None, None])
+@pytest.mark.parametrize("name", ["x", "eps"])
+def test_a_pointer_or_a_float_is_no_number_for_the_grid(name: str) -> None:
+    params = (*SOFTMAX.params, Param("eps", "float32"))
+    assert replace(SOFTMAX, params=params).extents([4, 2, None, None, None, 1e-5]) == (1, 1, 1)
+    with pytest.raises(LaunchError, match=f"uses {name}, which is no integer parameter"):
+        replace(SOFTMAX, params=params, grid=(name, "1", "1")).extents([4, 2, None, None, None, 1e-5])
+
+
+def test_an_extent_that_is_no_whole_number_is_a_sentence() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        SOFTMAX.extents([4, 2.5, None, None, None])
+    assert caught.value.message == "softmax: n = 2.5 is no whole number, and it is of type int64"
 
 
 def test_division_by_zero_is_a_sentence() -> None:

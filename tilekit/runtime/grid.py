@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grid of a launch, a function of its scalar arguments: integer Python, read with `ast`, compiled once, no `eval`.
+"""The grid of a launch, a function of its integer arguments: integer Python, read with `ast`, compiled once, no `eval`.
 
 What a manifest may say is a short list: whole numbers, parameters, `+ - * // %`, `-x`, `min`, `max`, comparisons,
 `and or not`, and `a if c else b`. Anything else is refused, so a manifest cannot do more than count.
@@ -26,10 +26,10 @@ _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 
 
-def compile_grid(expressions: Sequence[str], scalars: Sequence[str]) -> GridFunction:
-    """Return a function of the scalar parameters, by position, that gives the three extents unchecked."""
-    extents = [_read(expression, frozenset(scalars)) for expression in expressions]
-    arguments = ast.arguments([ast.arg(name) for name in scalars], [], None, [], [], None, [])
+def compile_grid(expressions: Sequence[str], integers: Sequence[str]) -> GridFunction:
+    """Return a function of the integer parameters, by position, that gives the three extents unchecked."""
+    extents = [_read(expression, frozenset(integers)) for expression in expressions]
+    arguments = ast.arguments([ast.arg(name) for name in integers], [], None, [], [], None, [])
     function = ast.Lambda(arguments, ast.Tuple(extents, ast.Load()))
     module = compile(ast.fix_missing_locations(ast.Expression(function)), "<grid>", "eval")
     (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
@@ -38,18 +38,21 @@ def compile_grid(expressions: Sequence[str], scalars: Sequence[str]) -> GridFunc
 
 def check_grid(grid: Grid, kernel: str) -> None:
     """Refuse a grid that no GPU launches; a zero is fine, and means that there is nothing to do."""
+    x, y, z = grid
+    if 0 <= x <= LIMITS[0] and 0 <= y <= LIMITS[1] and 0 <= z <= LIMITS[2]:
+        return  # every launch passes here
     for axis, extent, limit in zip("xyz", grid, LIMITS, strict=True):
         if not 0 <= extent <= limit:
             wrong = "negative" if extent < 0 else f"more than the {limit} that CUDA allows"
             raise LaunchError("TK621", f"{kernel}: the grid has {extent} blocks along {axis}, {wrong}")
 
 
-def _read(expression: str, scalars: frozenset[str]) -> ast.expr:
+def _read(expression: str, integers: frozenset[str]) -> ast.expr:
     if len(expression) > _MAX_LENGTH:
         raise LaunchError("TK620", f"a grid expression of {len(expression)} characters is too long")
     try:
         tree = ast.parse(expression, mode="eval").body
-        return _Whitelist(expression, scalars).visit(tree)
+        return _Whitelist(expression, integers).visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise LaunchError("TK620", f"grid expression {_shorten(expression)} cannot be read: {error}") from None
 
@@ -61,9 +64,9 @@ def _shorten(text: str) -> str:
 class _Whitelist(ast.NodeTransformer):
     """Pass what is allowed, refuse the rest, and rename the two functions."""
 
-    def __init__(self, expression: str, scalars: frozenset[str]) -> None:
+    def __init__(self, expression: str, integers: frozenset[str]) -> None:
         self.expression = expression
-        self.scalars = scalars
+        self.integers = integers
 
     def refuse(self, what: str) -> LaunchError:
         return LaunchError(
@@ -87,8 +90,8 @@ class _Whitelist(ast.NodeTransformer):
             case ast.Constant(value=int()):
                 return node
             case ast.Name(id=name):
-                if name not in self.scalars:
-                    raise self.refuse(f"{name}, which is no scalar parameter")
+                if name not in self.integers:
+                    raise self.refuse(f"{name}, which is no integer parameter")
                 return node
             case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as given, keywords=[]) if name in _FUNCTIONS:
                 return ast.Call(ast.Name(f" {name}", ast.Load()), [self.visit(argument) for argument in given], [])

@@ -2,7 +2,7 @@
 """The manifest beside a `source.cu`: all that a launch needs to know and that device code does not say.
 
 It is JSON that a person can read. The parameters stand in the order of the kernel's; the grid is integer Python over
-the scalar ones.
+the integer ones.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import json
 import keyword
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from operator import index
 from typing import Any
 
 from tilekit import dtypes
-from tilekit.diag import CacheError, LanguageError, LaunchError
+from tilekit.diag import ArgumentError, CacheError, LanguageError, LaunchError
 from tilekit.dtypes import DataType, PointerType
 from tilekit.runtime import grid
 
@@ -37,6 +38,10 @@ class Param:
     def is_pointer(self) -> bool:
         return isinstance(self.dtype, PointerType)
 
+    @property
+    def is_integer(self) -> bool:
+        return isinstance(self.dtype, DataType) and (self.dtype.is_integer() or self.dtype.is_boolean())
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -51,20 +56,24 @@ class Manifest:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     @functools.cached_property
-    def scalars(self) -> tuple[int, ...]:
-        """Positions of the scalar parameters: what the grid is a function of."""
-        return tuple(i for i, param in enumerate(self.params) if not param.is_pointer)
+    def integers(self) -> tuple[int, ...]:
+        """Positions of the integer parameters: what the grid is a function of."""
+        return tuple(i for i, param in enumerate(self.params) if param.is_integer)
 
     @functools.cached_property
     def grid_function(self) -> grid.GridFunction:
-        return grid.compile_grid(self.grid, [self.params[i].name for i in self.scalars])
+        return grid.compile_grid(self.grid, [self.params[i].name for i in self.integers])
 
     def extents(self, arguments: Sequence[Any]) -> grid.Grid:
         """The checked grid of a launch with these arguments, one for each parameter; a zero means no launch at all."""
         try:
-            extents = self.grid_function(*[int(arguments[i]) for i in self.scalars])
+            extents = self.grid_function(*[index(arguments[i]) for i in self.integers])
+        except TypeError:
+            i = next(i for i in self.integers if not hasattr(arguments[i], "__index__"))
+            wrong = f"{self.params[i].name} = {arguments[i]!r} is no whole number"
+            raise ArgumentError("TK625", f"{self.kernel}: {wrong}, and it is of type {self.params[i].type}") from None
         except ZeroDivisionError:
-            values = ", ".join(f"{self.params[i].name} = {arguments[i]}" for i in self.scalars)
+            values = ", ".join(f"{self.params[i].name} = {arguments[i]}" for i in self.integers)
             raise LaunchError("TK621", f"{self.kernel}: the grid divides by zero for {values}") from None
         grid.check_grid(extents, self.kernel)
         return extents

@@ -43,6 +43,11 @@ class Packer:
         # small floats have no code of their own: they go in as bytes
         self._small = tuple(i for i, code in enumerate(codes) if code.endswith("s"))
 
+    def check_count(self, arguments: Sequence[Any]) -> None:
+        wanted, given = len(self.params), len(arguments)
+        if wanted != given:
+            raise ArgumentError("TK626", f"{self.kernel} takes {wanted} arguments, and {given} were given")
+
     def pack_into(self, buffer: Any, arguments: Sequence[Any]) -> None:
         """Write one argument for each parameter; a number that does not fit its type is an error."""
         values = arguments
@@ -57,9 +62,7 @@ class Packer:
 
     def _wrong(self, arguments: Sequence[Any]) -> ArgumentError:
         """Say which argument could not be packed."""
-        wanted, given = len(self.params), len(arguments)
-        if wanted != given:
-            return ArgumentError("TK626", f"{self.kernel} takes {wanted} arguments, and {given} were given")
+        self.check_count(arguments)
         for param, argument in zip(self.params, arguments, strict=True):
             try:
                 scalar_bytes(self.kernel, param, argument)

@@ -93,7 +93,7 @@ def _header_arguments(numbers: tuple[int, int], header_cache: Path) -> list[str]
 def _library() -> Any:
     """Import the binding and load NVRTC behind it, or say what to install."""
     try:
-        from cuda.bindings import nvrtc  # pyright: ignore[reportMissingImports]
+        from cuda.bindings import nvrtc  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
         nvrtc.nvrtcVersion()  # the first call loads the library
     except (ImportError, RuntimeError, OSError) as error:

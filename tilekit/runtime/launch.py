@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a launch tells, on a GPU as on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStats:
+    """`seconds` is the kernel alone, None where nobody waited for its end; `copy_seconds`, moving tensors."""
+
+    seconds: float | None = None
+    copy_seconds: float = 0.0
+    counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    printed: str = ""
+
+
+NOTHING_LAUNCHED = LaunchStats(seconds=0.0)
+LAUNCHED = LaunchStats()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launching a kernel on the CPU simulator: its tensors travel to the worker process and back by memory window.
+
+A window is the range of bytes that a parameter touches. Windows that overlap become one region of shared memory, at
+their true offsets, so that a call in place or with overlapping views means what it means on a GPU. Every window is
+copied in, for a kernel may leave parts of its outputs alone; the windows of written parameters are copied out, and
+only after the kernel came to its end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilekit.cpusim.build import Runtime, build_runtime
+from tilekit.cpusim.client import DEFAULT_TIMEOUT_S, LaunchRequest, Pointer, Scalar, Simulator, available_cores
+from tilekit.cpusim.memory import Region
+from tilekit.diag import ArgumentError, KernelError
+from tilekit.runtime import tensors
+from tilekit.runtime.launch import NOTHING_LAUNCHED, LaunchStats
+from tilekit.runtime.manifest import Manifest, Param
+from tilekit.runtime.packing import Packer, scalar_bytes
+from tilekit.runtime.tensors import CPU, TensorFacts
+from tilekit.toolchain.host import HostCompiler
+
+
+class CpuDevice:
+    """The CPU as a device of this process: the simulator, and the library that it runs on."""
+
+    def __init__(self, cache_dir: Path, compiler: HostCompiler) -> None:
+        self.cache_dir = cache_dir
+        self.compiler = compiler
+        self.runtime: Runtime = build_runtime(cache_dir, compiler)
+        self.simulator = Simulator(self.runtime.library)
+        self.lock = threading.Lock()  # one launch at a time, its copies included: they share the pool of regions
+
+    def ready(self) -> Simulator:
+        """The simulator; if someone deleted the cache, its library is built again, for a worker may have to start."""
+        if not self.runtime.library.exists():
+            self.runtime = build_runtime(self.cache_dir, self.compiler)
+        return self.simulator
+
+    def interrupt(self) -> None:
+        """Stop the running launch, from another thread."""
+        self.simulator.interrupt()
+
+
+@functools.cache
+def cpu_device(cache_dir: Path, compiler: HostCompiler) -> CpuDevice:
+    """The device of this process for a cache folder; the first call may build the runtime, and start no worker."""
+    return CpuDevice(cache_dir, compiler)
+
+
+class CpuKernel:
+    """A compiled kernel: `library` is where its `lib.so` lies, `content` what is in it, should the file be deleted."""
+
+    def __init__(self, manifest: Manifest, library: Path, content: bytes, device: CpuDevice) -> None:
+        self.manifest = manifest
+        self.device = device
+        self._library = library
+        self._content = content
+        self._packer = Packer(manifest.kernel, manifest.params)
+
+    def launch(
+        self,
+        arguments: Sequence[Any],
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        os_threads: int | None = None,
+        seed: int = 0,
+    ) -> LaunchStats:
+        """Run the kernel to its end; whatever it does wrong is a KernelError, and then no tensor has changed."""
+        self._packer.check_count(arguments)
+        grid = self.manifest.extents(arguments)
+        seen = [self._look(param, argument) for param, argument in zip(self.manifest.params, arguments, strict=True)]
+        if 0 in grid:
+            return NOTHING_LAUNCHED
+        with self.device.lock, _Regions(self.device, [found for found in seen if found is not None]) as regions:
+            begin = time.perf_counter()
+            regions.copy_in()
+            copied_in = time.perf_counter()
+            request = LaunchRequest(
+                library=self._present_library(),
+                kernel=self.manifest.kernel,
+                grid=grid,
+                block=(self.manifest.block, 1, 1),
+                shared_bytes=self.manifest.shared_bytes,
+                regions=regions.regions,
+                arguments=self._arguments(arguments, seen, regions),
+                timeout_s=timeout_s,
+                os_threads=os_threads or available_cores(),
+                seed=seed,
+            )
+            try:
+                result = self.device.ready().run(request)
+            except KernelError as error:
+                self._explain(error, seen)
+                raise
+            ended = time.perf_counter()
+            regions.copy_out(found for param, found in zip(self.manifest.params, seen, strict=True) if param.written)
+            copying = (copied_in - begin) + (time.perf_counter() - ended)
+        return LaunchStats(result.seconds, copying, result.counters, result.printed)
+
+    def _look(self, param: Param, argument: Any) -> TensorFacts | None:
+        """The facts of what a pointer parameter is given; None for a scalar."""
+        if not param.is_pointer:
+            return None
+        if not tensors.is_tensor(argument):
+            what = f"the address {argument}" if isinstance(argument, int) else f"a {type(argument).__name__}"
+            raise ArgumentError(
+                "TK622",
+                f"{self.manifest.kernel}: {param.name} is {what}, and on the CPU a pointer must be given as a tensor",
+                help="the kernel runs in a process of its own, which sees the tensors that it is given and nothing else",
+            )
+        found = tensors.facts(argument)
+        if found.device != CPU:
+            where = f"{param.name} is on {found.device}"
+            raise ArgumentError("TK622", f"{self.manifest.kernel}: {where}, and the kernel is launched on the CPU")
+        if param.written and not found.writable:
+            raise ArgumentError(
+                "TK624",
+                f"{self.manifest.kernel} writes {param.name}, and that array is read-only",
+                help="pass a copy of it",
+            )
+        return found
+
+    def _arguments(
+        self, arguments: Sequence[Any], seen: Sequence[TensorFacts | None], regions: _Regions
+    ) -> list[Scalar | Pointer]:
+        return [
+            Scalar(scalar_bytes(self.manifest.kernel, param, argument))
+            if found is None
+            else regions.pointer(param.name, found)
+            for param, argument, found in zip(self.manifest.params, arguments, seen, strict=True)
+        ]
+
+    def _present_library(self) -> Path:
+        """Where the library lies now; one deleted with the cache is written again, outside of it."""
+        if not self._library.exists():
+            self._library = Path(tempfile.mkdtemp(dir=_private_folder())) / self._library.name
+            self._library.write_bytes(self._content)
+        return self._library
+
+    def _explain(self, error: KernelError, seen: Sequence[TensorFacts | None]) -> None:
+        """Say what the tensor is that the kernel mishandled: the simulator knows bytes only."""
+        name = error.data.get("tensor")
+        for param, found in zip(self.manifest.params, seen, strict=True):
+            if found is not None and param.name == name:
+                error.data["shape"] = found.shape
+                error.noted(f"{name} is {found.dtype}[{', '.join(map(str, found.shape))}], {found.nbytes} bytes")
+
+
+@dataclass
+class _Group:
+    """Windows that overlap, as one range of addresses and the region that stands for it."""
+
+    begin: int
+    end: int
+    region: Region
+
+    @property
+    def address(self) -> int:
+        """Where the region lies in this process."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.region.file.pages)) + self.region.begin
+
+
+class _Regions(contextlib.AbstractContextManager["_Regions"]):
+    """The regions of one launch; leaving gives them back to the pool."""
+
+    def __init__(self, device: CpuDevice, seen: Sequence[TensorFacts]) -> None:
+        self._memory = device.simulator.memory
+        self._groups: list[_Group] = []
+        try:
+            for begin, end in merge(found.window for found in seen):
+                self._groups.append(_Group(begin, end, self._memory.allocate(end - begin, begin)))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    @property
+    def regions(self) -> list[Region]:
+        return [group.region for group in self._groups]
+
+    def pointer(self, name: str, found: TensorFacts) -> Pointer:
+        """The argument for a tensor: where its first element lies; its window is what the kernel may touch."""
+        number, group = self._find(found)
+        return Pointer(number, found.window[0] - group.begin, found.nbytes, name)
+
+    def copy_in(self) -> None:
+        for group in self._groups:
+            ctypes.memmove(group.address, group.begin, group.end - group.begin)
+
+    def copy_out(self, seen: Iterator[TensorFacts | None]) -> None:
+        for found in seen:
+            if found is not None and found.nbytes:
+                _, group = self._find(found)
+                begin, end = found.window
+                ctypes.memmove(begin, group.address + (begin - group.begin), end - begin)
+
+    def _find(self, found: TensorFacts) -> tuple[int, _Group]:
+        begin, end = found.window
+        return next(
+            (number, group)
+            for number, group in enumerate(self._groups)
+            if group.begin <= begin and end <= group.end and (begin < end or group.begin == begin)
+        )
+
+    def __exit__(self, *_: object) -> None:
+        while self._groups:
+            self._memory.release(self._groups.pop().region)
+
+
+def merge(windows: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Unite the windows that share bytes; those that only touch stay apart, each with its own guard page."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(set(windows)):
+        if merged and begin < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+@functools.cache
+def _private_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="tilekit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launching a cubin by the driver API, in torch's primary context and on torch's current stream.
+
+A launch costs a few microseconds of Python: the arguments are packed into one buffer made at loading, and the list of
+pointers into it is made once. Nothing waits for the GPU, so a fault inside a kernel shows in a later call; whoever
+wants to know now calls `synchronize`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from tilekit import target as targets
+from tilekit.diag import ArgumentError, KernelError, LaunchError
+from tilekit.runtime import device, driver, tensors
+from tilekit.runtime.device import Gpu
+from tilekit.runtime.driver import DriverError
+from tilekit.runtime.launch import LAUNCHED, NOTHING_LAUNCHED, LaunchStats
+from tilekit.runtime.manifest import Manifest
+from tilekit.runtime.packing import Packer
+from tilekit.target import Suffix, Target
+
+_STATIC_SHARED_LIMIT = 48 * 1024  # above it, a kernel must ask for dynamic shared memory
+
+
+class Context:
+    """The primary context of one GPU: the one that torch uses."""
+
+    def __init__(self, index: int) -> None:
+        found = device.require()
+        if not 0 <= index < len(found.gpus):
+            raise LaunchError("TK630", f"there is no GPU {index}: this machine has {len(found.gpus)}")
+        self.gpu = found.gpus[index]
+        self.api: Any = driver.binding()
+        self.last_kernel = "a kernel"
+        self._fault: DriverError | None = None
+        handle = self.ask("cuDeviceGet", index)
+        self.handle = self.ask("cuDevicePrimaryCtxRetain", handle)
+        self.address = int(self.handle)
+        self.success = self.api.CUresult.CUDA_SUCCESS
+        self.streams: dict[int, Any] = {}
+
+    def ask(self, call: str, *arguments: Any) -> Any:
+        """Call the driver and unpack its answer; a refusal or a fault is an error in words."""
+        try:
+            return driver.check(self.api, call, getattr(self.api, call)(*arguments))
+        except DriverError as error:
+            self.fail(error, f"{self.gpu}")
+
+    def fail(self, error: DriverError, who: str) -> NoReturn:
+        """Tell a refused call from a lost context; the second is explained once, then only named."""
+        if not error.is_fault:
+            raise LaunchError("TK628", f"{who}: {error}") from error
+        told, self._fault = self._fault is not None, error
+        if told:
+            raise KernelError("TK629", f"{self.gpu} has faulted before: restart the kernel", data={"kind": error.name})
+        raise KernelError(
+            "TK629",
+            f"{self.last_kernel} faulted on {self.gpu}: {error.text}",
+            notes=["the CUDA context of this process is poisoned: no GPU work and no CUDA tensor can be used any more"],
+            help="restart the kernel; on the CPU the same call shows the line",
+            data={"kind": error.name, "kernel": self.last_kernel},
+        ) from error
+
+    def is_current(self) -> bool:
+        return int(self.api.cuCtxGetCurrent()[1]) == self.address
+
+    def __enter__(self) -> Context:
+        self.ask("cuCtxPushCurrent", self.handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.cuCtxPopCurrent()
+
+    def stream(self, raw: int) -> Any:
+        """The binding's object for a stream; made once, because making it costs as much as the launch."""
+        found = self.streams.get(raw)
+        if found is None:
+            found = self.streams[raw] = self.api.CUstream(raw)
+        return found
+
+
+@functools.cache
+def context(index: int) -> Context:
+    """The context of this GPU, kept for the process."""
+    return Context(index)
+
+
+def synchronize(index: int) -> None:
+    """Wait for everything on this GPU; a fault of any kernel since the last time is raised here."""
+    there = context(index)
+    with there:
+        there.ask("cuCtxSynchronize")
+
+
+class CudaKernel:
+    """A compiled kernel, loaded on each GPU when it is first launched there."""
+
+    def __init__(self, manifest: Manifest, cubin: bytes) -> None:
+        self.manifest = manifest
+        self._cubin = cubin
+        self._pointers = tuple(i for i, param in enumerate(manifest.params) if param.is_pointer)
+        self._packer = Packer(manifest.kernel, manifest.params)
+        # The driver reads the arguments before it returns, but lets go of the GIL: hence the lock.
+        self._lock = threading.Lock()
+        self._buffer = (ctypes.c_char * max(self._packer.size, 1))()
+        base = ctypes.addressof(self._buffer)
+        self._slots = (ctypes.c_void_p * max(len(manifest.params), 1))(*[base + at for at in self._packer.offsets])
+        self._slots_address = ctypes.addressof(self._slots)
+        self._functions: dict[int, tuple[Context, Any]] = {}
+
+    def launch(self, arguments: Sequence[Any], *, gpu: int | None = None, stream: int | None = None) -> LaunchStats:
+        """Start the kernel; pointers are CUDA tensors or addresses.
+
+        `gpu` is where the first tensor lives and `stream` torch's current one, unless they are given.
+        """
+        self._packer.check_count(arguments)
+        index = self._gpu_of(arguments) if gpu is None else gpu
+        there, function = self._functions.get(index) or self._load(index)
+        grid = self.manifest.extents(arguments)
+        if 0 in grid:
+            return NOTHING_LAUNCHED
+        values = self._addresses(arguments, index)
+        on = there.stream(_current_stream(index) if stream is None else stream)
+        if there.is_current():
+            self._start(there, function, grid, on, values)
+        else:  # a thread in which torch has not yet worked, or another GPU is current
+            with there:
+                self._start(there, function, grid, on, values)
+        return LAUNCHED
+
+    def _start(self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]) -> None:
+        manifest, api = self.manifest, there.api
+        with self._lock:
+            self._packer.pack_into(self._buffer, values)
+            answer = api.cuLaunchKernel(
+                function, *grid, manifest.block, 1, 1, manifest.shared_bytes, stream, self._slots_address, 0
+            )
+        if answer[0] != there.success:
+            try:
+                driver.check(api, "cuLaunchKernel", answer)
+            except DriverError as error:
+                where = f"{manifest.kernel} (grid {grid}, {manifest.block} threads, {manifest.shared_bytes} bytes)"
+                there.fail(error, where)
+        there.last_kernel = manifest.kernel
+
+    def _gpu_of(self, arguments: Sequence[Any]) -> int:
+        for i in self._pointers:
+            get_device = getattr(arguments[i], "get_device", None)
+            if get_device is not None:
+                found = get_device()
+                return found if found >= 0 else self._refuse(i, arguments[i])
+        torch = sys.modules.get("torch")
+        return torch.cuda.current_device() if torch is not None else 0
+
+    def _addresses(self, arguments: Sequence[Any], index: int) -> list[Any]:
+        """The arguments with every tensor replaced by its address, checked to be on this GPU."""
+        values = list(arguments)
+        for i in self._pointers:
+            argument = values[i]
+            if type(argument) is int:
+                continue
+            get_device = getattr(argument, "get_device", None)
+            if get_device is None or get_device() != index:
+                self._refuse(i, argument)
+            values[i] = argument.data_ptr()
+        return values
+
+    def _refuse(self, i: int, argument: Any) -> NoReturn:
+        param = self.manifest.params[i]
+        where = f"is on {tensors.facts(argument).device}" if tensors.is_tensor(argument) else "is no tensor"
+        raise ArgumentError(
+            "TK622", f"{self.manifest.kernel}: {param.name} {where}, and the kernel is launched on a GPU"
+        )
+
+    def _load(self, index: int) -> tuple[Context, Any]:
+        there = context(index)
+        check_target(self.manifest, there.gpu)
+        needed, limit = self.manifest.shared_bytes, there.gpu.shared_memory_per_block
+        if needed > limit:
+            raise LaunchError(
+                "TK628", f"{self.manifest.kernel} needs {needed} bytes of shared memory, and {there.gpu} has {limit}"
+            )
+        with there:
+            module = there.ask("cuModuleLoadData", self._cubin)
+            function = there.ask("cuModuleGetFunction", module, self.manifest.kernel.encode())
+            if needed > _STATIC_SHARED_LIMIT:
+                attribute = there.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                there.ask("cuFuncSetAttribute", function, attribute, needed)
+        self._functions[index] = (there, function)
+        return there, function
+
+
+def check_target(manifest: Manifest, gpu: Gpu) -> None:
+    """Refuse to load what this GPU cannot run: a cubin runs on its own generation only, with `a` on its own model."""
+    built_for = targets.parse(manifest.target)
+    if runs_on(built_for, gpu.capability):
+        return
+    raise LaunchError(
+        "TK627",
+        f"{manifest.kernel} is compiled for {built_for}, which {gpu} does not run",
+        help=f"compile it for {targets.best_for(gpu.capability)}, or pass CPU tensors to run it on the CPU",
+    )
+
+
+def runs_on(built_for: Target, capability: tuple[int, int]) -> bool:
+    """Whether a cubin for this target is loaded by a GPU of this capability."""
+    match built_for.suffix:
+        case Suffix.ARCH:
+            return capability == built_for.capability
+        case Suffix.NONE | Suffix.FAMILY:
+            return capability[0] == built_for.capability[0] and capability >= built_for.capability
+
+
+def _current_stream(index: int) -> int:
+    """torch's current stream on this GPU; where torch is not in use, the default stream."""
+    return _stream_getter()(index) if "torch" in sys.modules else 0
+
+
+@functools.cache
+def _stream_getter() -> Callable[[int], int]:
+    import torch
+
+    return torch._C._cuda_getCurrentRawStream  # pyright: ignore[reportAttributeAccessIssue]
