@@ -145,7 +145,7 @@ class Instruction(Node, metaclass=_InstructionMeta):
         return self.fields_of(Role.SCALAR, Role.BINDER, Role.STATIC)
 
     @property
-    def register_flat(self) -> tuple[RegisterTensor, ...]:
+    def register_tensors(self) -> tuple[RegisterTensor, ...]:
         """Every register tensor among the inputs and the output."""
         tensors = self.inputs if self.output is None else (*self.inputs, self.output)
         return tuple(t for t in tensors if isinstance(t, RegisterTensor))
