@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tilekit.diag.errors import KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
+from tilekit.diag.span import Span
 from tilekit.jit import observer
+from tilekit.runtime import device
+from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
     from tilekit.drivers import CompiledProgram
@@ -21,6 +27,13 @@ if TYPE_CHECKING:
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
+_NO_CPU_COMPILER = "TK506"
+
+
+class Runner(Protocol):
+    """Something that runs the kernel on arguments."""
+
+    def launch(self, arguments: Sequence[Any], /) -> LaunchStats: ...
 
 
 @dataclass(frozen=True)
@@ -36,20 +49,26 @@ class LayoutRow:
 
 @dataclass
 class Kernel:
-    """One schedule of one specialization on one machine."""
+    """One schedule of one specialization on one machine.
+
+    `compiled` is None where there is no C++ compiler for the CPU: then the evaluator runs the program, slowly.
+    """
 
     script: str
     program: Program
     schedule: Mapping[str, Any]
     machine: Machine
-    compiled: CompiledProgram
+    compiled: CompiledProgram | None
     sources: Sources
     compile_seconds: float
     number: int = field(default_factory=lambda: next(_numbers))
-    run_seconds: float | None = None
+    launches: int = 0
+    last_run: LaunchStats | None = None
 
     @staticmethod
-    def build(script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources) -> Kernel:
+    def build(
+        script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources
+    ) -> Kernel:
         """Compile, or find in the cache."""
         # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")
@@ -60,56 +79,124 @@ class Kernel:
             for watcher in watchers:
                 watcher.compiling(script, name)
 
-        compiled = drivers.build_program(
-            program, machine.target, machine.device.kind, machine.config, on_stage=stage, sources=sources
-        )
+        kind = machine.device.kind
+        compiled: CompiledProgram | None = None
+        try:
+            compiled = drivers.build_program(program, machine.target, kind, machine.config, on_stage=stage)
+        except ToolchainError as error:
+            if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
+                raise
+        except TilekitError as error:
+            raise error.with_sources(sources) from error.__cause__
         kernel = Kernel(script, program, schedule, machine, compiled, sources, time.perf_counter() - start)
         for watcher in watchers:
             watcher.compiled(kernel)
         return kernel
 
-    def launch(self, args: Sequence[Any]) -> None:
+    def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
-        stats = self.compiled.launch(args, self.machine.device, self.machine.config)
-        self.run_seconds = stats.seconds
+        try:
+            self.last_run = self._runner.launch(arguments)
+        except KernelError as error:
+            raise self._placed(error).with_sources(self.sources) from error.__cause__
+        self.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        if self.compiled is None:
+            return importlib.import_module("tilekit.jit.evaluated").Evaluated(self.program)
+        return self.compiled.load(self.machine.device.kind, self.machine.config)
+
+    def _placed(self, error: KernelError) -> KernelError:
+        """The error at the line of the user's cell, from the line of `source.cu` that the simulator named."""
+        line = error.data.get("line")
+        if not isinstance(line, int) or line < 1 or self.compiled is None:
+            return error
+        text = self.source.splitlines()
+        if line <= len(text):
+            error.noted(f"source.cu line {line}: {text[line - 1].strip()}")
+        return error.located(self.span_of_line(line))
+
+    def span_of_line(self, line: int) -> Span | None:
+        """Where the instruction behind a line of `source.cu` (counted from 1) was written."""
+        if self.compiled is None:
+            return None
+        rows: list[list[Any] | None] = json.loads(self.compiled.line_map)
+        row = rows[line - 1] if 0 < line <= len(rows) else None
+        return None if row is None else Span(*row)
 
     @property
     def source(self) -> str:
         """The generated CUDA C."""
+        if self.compiled is None:
+            drivers = importlib.import_module("tilekit.drivers")
+            return drivers.generate_source(self.program, self.machine.target)[0].text
         return self.compiled.source
 
     @property
     def cached(self) -> bool:
         """Whether it came from the cache."""
-        return self.compiled.cached
+        return self.compiled is not None and self.compiled.cached
 
     @property
+    def where(self) -> str:
+        """The device it runs on, in words."""
+        if self.machine.device.kind is DeviceKind.CUDA:
+            gpus = device.find().gpus
+            index = self.machine.device.index
+            return f"{gpus[index].name} (cuda:{index})" if index < len(gpus) else "no GPU: compiled only"
+        return "CPU simulator" if self.compiled is not None else "NumPy evaluator, for want of a C++ compiler"
+
+    @cached_property
     def strided(self) -> Mapping[str, bool]:
         """Which pointers are viewed with strides of the user's own."""
-        return self.compiled.strided
+        strided = importlib.import_module("tilekit.ir.tools.views").strided_pointers(self.program)
+        return {name: True for name in strided}
 
     @cached_property
     def trace(self) -> Recorder:
         """Every pass with the program before and after; of a cached kernel, compiled once more to look at."""
-        if self.compiled.recorder is not None:
+        if self.compiled is not None and self.compiled.recorder is not None:
             return self.compiled.recorder
         drivers = importlib.import_module("tilekit.drivers")
-        return drivers.record(self.program, self.machine.target, self.machine.config)
+        return drivers.record(self.program, self.machine.target)
 
     @property
     def layouts(self) -> list[LayoutRow]:
         """The layout of every tile, who chose it and why."""
-        rows = self.trace.layout_rows()
-        return [LayoutRow(*row) for row in rows]
+        return [LayoutRow(*row) for row in self.trace.layout_rows()]
 
     @property
-    def changed_passes(self) -> list[str]:
+    def changed_passes(self) -> tuple[str, ...]:
         """The passes that changed the program."""
-        return [step.name for step in self.trace.steps if step.changed]
+        if self.compiled is not None:
+            return self.compiled.facts.changed_passes
+        return tuple(step.name for step in self.trace.steps if step.changed)
+
+    def summary(self) -> str:
+        """One line: kernel, target, device, passes, registers, shared memory, spills, compile and run time."""
+        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
+        parts = [f"{self.script}({chosen})" if chosen else self.script, self.machine.target.name, self.where]
+        changed = len(self.changed_passes)
+        parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")
+        if self.compiled is not None:
+            facts = self.compiled.facts
+            if facts.registers is not None:
+                parts.append(f"{facts.registers} registers, {facts.spill_bytes} bytes spilled")
+            parts.append(f"{self.compiled.manifest.shared_bytes} bytes shared")
+        parts.append("cached" if self.cached else f"compiled in {seconds(self.compile_seconds)}")
+        if self.last_run is not None and self.last_run.seconds is not None:
+            parts.append(f"ran in {seconds(self.last_run.seconds)}")
+        return " · ".join(parts)
 
     def __repr__(self) -> str:
-        where = self.compiled.where(self.machine.device)
-        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
-        return f"{self.script}({chosen}) for {self.machine.target.name} on {where}"
+        return f"<{self.summary()}>"
+
+
+def seconds(value: float) -> str:
+    """A time in the unit that suits it."""
+    if value < 1e-3:
+        return f"{value * 1e6:.0f} µs"
+    return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The route of a kernel on one page: verify, optimize tiles, lower, optimize Hidet IR, print CUDA C, compile.
+
+`build_program` looks into the program cache before it starts, and publishes there what it made.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tilekit import lowir
+from tilekit.backends import codegen
+from tilekit.backends.codegen import LoweredModule
+from tilekit.cache import fingerprint
+from tilekit.cache.programs import ProgramCache, ProgramEntry
+from tilekit.config import Config, Toolchain
+from tilekit.events import Fanout, Sink, Stage
+from tilekit.ir.prog import Program
+from tilekit.ir.tools.verifier import verify
+from tilekit.lowir import passes, printer
+from tilekit.lowir.printer import Source
+from tilekit.runtime import launch_cpu
+from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.launch_cpu import CpuKernel
+from tilekit.runtime.launch_cuda import CudaKernel
+from tilekit.runtime.manifest import Manifest
+from tilekit.runtime.tensors import DeviceKind
+from tilekit.target import Target
+from tilekit.toolchain import host, nvcc, nvrtc
+from tilekit.toolchain.binary import Options
+from tilekit.transforms import get_default_passes, run_passes
+from tilekit.transforms.recorder import Recorder
+
+INCLUDE = Path(__file__).parent / "include"
+
+SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
+CUBIN, LIBRARY = "module/kernel.cubin", "module/lib.so"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a summary says of a compiled kernel; on the CPU there are no registers to count."""
+
+    changed_passes: tuple[str, ...]
+    registers: int | None = None
+    spill_bytes: int | None = None
+    stack_bytes: int | None = None
+    shared_bytes: int = 0
+    compiler: str = ""
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program as it lies in the cache, with what its compile left in memory."""
+
+    entry: ProgramEntry
+    manifest: Manifest
+    facts: Facts
+    cached: bool
+    recorder: Recorder | None
+
+    @property
+    def source(self) -> str:
+        return self.entry.text(SOURCE)
+
+    @property
+    def line_map(self) -> str:
+        """JSON: for each line of the source, where its instruction was written, or null."""
+        return self.entry.text(LINES)
+
+    def load(self, device: DeviceKind, config: Config) -> CpuRunner | CudaKernel:
+        """Make it ready to launch."""
+        if device is DeviceKind.CUDA:
+            return CudaKernel(self.manifest, self.entry.files[CUBIN])
+        cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
+        return CpuRunner(CpuKernel(self.manifest, self.entry.path(LIBRARY), self.entry.files[LIBRARY], cpu), config)
+
+
+@dataclass(frozen=True)
+class CpuRunner:
+    """A kernel for the simulator, with the options that its launches take."""
+
+    kernel: CpuKernel
+    config: Config
+
+    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
+        return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)
+
+
+def optimize_program(prog: Program, sinks: Sequence[Sink] = ()) -> Program:
+    """The tile passes, in their order."""
+    return run_passes(prog, get_default_passes(), Fanout(sinks))
+
+
+def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> LoweredModule:
+    """From tile IR to Hidet IR."""
+    sink = Fanout(sinks)
+    sink.begin(Stage.LOWER, "generate_ir_module")
+    start = time.perf_counter()
+    try:
+        lowered = codegen.generate_ir_module(prog, target)
+    except Exception as error:
+        sink.fail(Stage.LOWER, "generate_ir_module", error)
+        raise
+    sink.end(Stage.LOWER, "generate_ir_module", prog, lowered.module, time.perf_counter() - start)
+    return lowered
+
+
+def optimize_ir_module(module: lowir.Module, sinks: Sequence[Sink] = ()) -> lowir.Module:
+    """The Hidet passes, in their order."""
+    return passes.run(module, Fanout(sinks))
+
+
+def generate_source(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> tuple[Source, LoweredModule]:
+    """Everything up to the text of `source.cu`."""
+    sink = Fanout(sinks)
+    verify(prog)
+    lowered = lower_program(optimize_program(prog, sinks), target, sinks)
+    module = optimize_ir_module(lowered.module, sinks)
+    start = time.perf_counter()
+    sink.begin(Stage.CODEGEN, "print_module")
+    source = printer.print_module(module)
+    sink.end(Stage.CODEGEN, "print_module", module, source.text, time.perf_counter() - start)
+    return source, lowered
+
+
+def build_program(
+    prog: Program,
+    target: Target,
+    device: DeviceKind,
+    config: Config,
+    sinks: Sequence[Sink] = (),
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> CompiledProgram:
+    """Compile a program for a target and a kind of device, or take it from the cache.
+
+    Parameters
+    ----------
+    prog
+        The tile program.
+    target
+        The instruction set that emitters may use.
+    device
+        CUDA gives a cubin, CPU a library for the simulator.
+    config
+        Where the cache is, and which toolchain compiles.
+    sinks
+        Who is told about every pass.
+    on_stage
+        Called with a few words as each stage begins.
+    """
+    cache = ProgramCache(config.cache_dir)
+    text = str(prog)
+    toolchain = _toolchain(target, device, config)
+    options = {"target": target.name, "device": device.value, "toolchain": toolchain.identity}
+    options["ptxas_optimization"] = str(not config.disable_ptxas_opt)
+    key = cache.key({"program": text, "compiler": fingerprint.backend().digest(), **options})
+    entry = None if config.dump_ir else cache.lookup(key)
+    if entry is not None:
+        return _compiled(entry, cached=True, recorder=None)
+    recorder = Recorder()
+    on_stage("passes")
+    source, lowered = generate_source(prog, target, [recorder, *sinks])
+    edit = Fanout(sinks).codegen(source.text)
+    assert edit is None, "a sink edited the source, which the compiler does not take yet"
+    on_stage(f"compile with {toolchain.name}")
+    made = toolchain.compile(source.text)
+    manifest = _manifest(lowered, target)
+    facts = Facts(
+        changed_passes=tuple(step.name for step in recorder.steps if step.changed),
+        compiler=toolchain.identity,
+        **made.figures,
+    )
+    files = {
+        "program.txt": text.encode(),
+        "options.txt": "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
+        "manifest.json": manifest.to_json().encode(),
+        "facts.json": (json.dumps(asdict(facts), indent=2) + "\n").encode(),
+        SOURCE: source.text.encode(),
+        LINES: (json.dumps(_line_map(source, lowered), indent=None) + "\n").encode(),
+        LOG: made.log.encode(),
+        made.name: made.content,
+        **(recorder.dump() if config.dump_ir else {}),
+    }
+    return _compiled(cache.publish(key, files), cached=False, recorder=recorder)
+
+
+def record(prog: Program, target: Target) -> Recorder:
+    """The passes of a program, without compiling: what a kernel from the cache shows when somebody looks."""
+    recorder = Recorder()
+    generate_source(prog, target, [recorder])
+    return recorder
+
+
+def _compiled(entry: ProgramEntry, *, cached: bool, recorder: Recorder | None) -> CompiledProgram:
+    found: dict[str, Any] = json.loads(entry.text("facts.json"))
+    facts = Facts(**{key: tuple(value) if isinstance(value, list) else value for key, value in found.items()})
+    return CompiledProgram(entry, Manifest.from_json(entry.text("manifest.json")), facts, cached, recorder)
+
+
+# ------------------------------------------------------------------------------------------------------- toolchains
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a toolchain made of a source: the file for the cache, its log, and the figures it printed."""
+
+    name: str
+    content: bytes
+    log: str
+    figures: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CompilerChoice:
+    """The compiler for a device kind; `identity` is the part of the cache key that names it."""
+
+    name: str
+    identity: str
+    compile: Callable[[str], Made]
+
+
+def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerChoice:
+    if device is DeviceKind.CPU:
+        compiler = host.require_compiler()
+        return CompilerChoice(compiler.command[0], compiler.identity, lambda text: _for_cpu(text, compiler))
+    module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
+    options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt)
+
+    def compile_cuda(text: str) -> Made:
+        binary = module.compile(text, target, include=INCLUDE, options=options)
+        figures = {
+            "registers": binary.registers,
+            "spill_bytes": binary.spill_bytes,
+            "stack_bytes": binary.stack_bytes,
+        }
+        return Made(CUBIN, binary.cubin, binary.log, figures)
+
+    return CompilerChoice(config.toolchain.value, module.version(), compile_cuda)
+
+
+def _for_cpu(text: str, compiler: host.HostCompiler) -> Made:
+    with tempfile.TemporaryDirectory(prefix="tilekit-") as folder:
+        source, library = Path(folder, "source.cu"), Path(folder, "lib.so")
+        source.write_text(text)
+        built = compiler.build_kernel(source, library, include=INCLUDE)
+        return Made(LIBRARY, library.read_bytes(), built.log, {})
+
+
+def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
+    return Manifest(
+        kernel=lowered.kernel,
+        params=lowered.params,
+        grid=lowered.grid,
+        block=lowered.num_threads,
+        shared_bytes=lowered.shared_bytes,
+        target=target.name,
+    )
+
+
+def _line_map(source: Source, lowered: LoweredModule) -> list[list[Any] | None]:
+    """For each line of the source, the place in the user's function that its instruction came from."""
+    rows: list[list[Any] | None] = []
+    for origin in source.lines:
+        span = None if origin is None else lowered.spans[origin]
+        rows.append(None if span is None else [span.function, span.line, span.col, span.end_line, span.end_col])
+    return rows
+
+
