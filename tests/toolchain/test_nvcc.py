@@ -17,12 +17,8 @@ extern "C" __global__ void __launch_bounds__(128) scale(float* y, const float* x
 }
 """
 
-needs_nvcc = [pytest.mark.nvcc, pytest.mark.skipif(toolkit.nvcc() is None, reason="there is no nvcc")]
-
-
+@pytest.mark.nvcc
 class TestWithNvcc:
-    pytestmark = needs_nvcc
-
     @pytest.fixture
     def options(self, tmp_path: Path) -> Options:
         return Options(header_cache=tmp_path)

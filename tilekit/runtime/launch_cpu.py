@@ -120,7 +120,7 @@ class CpuKernel:
             raise ArgumentError(
                 "TK622",
                 f"{self.manifest.kernel}: {param.name} is {what}, and on the CPU a pointer must be given as a tensor",
-                help="the kernel runs in a process of its own, which sees the tensors that it is given and nothing else",
+                help="the kernel runs in a process of its own, which sees the tensors that it is given and no more",
             )
         found = tensors.facts(argument)
         if found.device != CPU:
