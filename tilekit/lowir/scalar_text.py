@@ -75,16 +75,20 @@ def to_text(e: Expr, name_of: Callable[[Var], str] = scalar.name_hint) -> str:
 
 
 def literal(dtype: DataType, value: Number) -> str:
-    """A number with its type, as `from_text` reads it: the shortest decimal that is this number in this dtype."""
+    """A number with its type, as `from_text` reads it."""
     if dtype.is_boolean():
         return str(bool(value))
     if not isinstance(value, float):
         return f"{dtype.short_name}({value})"
     if not math.isfinite(value):
         return f'{dtype.short_name}("{value}")'
+    return f"{dtype.short_name}({shortest(dtype, value)})"
+
+
+def shortest(dtype: DataType, value: float) -> str:
+    """The shortest decimal that is this finite number in this dtype."""
     texts = (repr(float(f"{value:.{digits}g}")) for digits in range(1, 18))
-    shortest = next(text for text in texts if dtypes.convert(float(text), dtype) == value)
-    return f"{dtype.short_name}({shortest})"
+    return next(text for text in texts if dtypes.convert(float(text), dtype) == value)
 
 
 def _print(e: Expr, name_of: Callable[[Var], str], outer: int) -> str:
