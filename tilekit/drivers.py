@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilekit import lowir
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
 from tilekit.cache import fingerprint
@@ -23,13 +22,14 @@ from tilekit.config import Config, Toolchain
 from tilekit.events import Fanout, Sink, Stage
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
-from tilekit.lowir import passes, printer
+from tilekit.lowir import passes, printer, scalar
+from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
 from tilekit.runtime import launch_cpu
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
-from tilekit.runtime.manifest import Manifest
+from tilekit.runtime.manifest import Manifest, Param
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, nvcc, nvrtc
@@ -112,7 +112,7 @@ def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> 
     return lowered
 
 
-def optimize_ir_module(module: lowir.Module, sinks: Sequence[Sink] = ()) -> lowir.Module:
+def optimize_ir_module(module: IRModule, sinks: Sequence[Sink] = ()) -> IRModule:
     """The Hidet passes, in their order."""
     return passes.run(module, Fanout(sinks))
 
@@ -256,7 +256,10 @@ def _for_cpu(text: str, compiler: host.HostCompiler) -> Made:
 def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
     return Manifest(
         kernel=lowered.kernel,
-        params=lowered.params,
+        params=tuple(
+            Param(scalar.name_hint(p.var), scalar.dtype_of(p.var).name, written=p.written, read=p.read)
+            for p in lowered.params
+        ),
         grid=lowered.grid,
         block=lowered.num_threads,
         shared_bytes=lowered.shared_bytes,

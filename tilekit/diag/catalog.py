@@ -50,7 +50,11 @@ LAYOUT: dict[str, str] = {
     "TK303": "layout is for another number of threads",
 }
 
-CODEGEN: dict[str, str] = {}
+CODEGEN: dict[str, str] = {
+    "TK401": "instruction has no code on this target",
+    "TK402": "shared memory does not suffice",
+    "TK404": "function is missing for these types",
+}
 
 TOOLCHAIN: dict[str, str] = {
     "TK520": "hidet is missing or has another version",

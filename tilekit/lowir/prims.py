@@ -78,6 +78,8 @@ def _rows() -> Iterator[Primitive]:
         yield Primitive("tk::fma", (t, t, t), t, "math.h")
     for nbytes in ACCESS_BYTES:
         yield Primitive(f"tk::load_global_{nbytes}", (dtypes.void_p, dtypes.void_p), dtypes.void, "memory.h")
+        masked = (dtypes.void_p, dtypes.void_p, dtypes.boolean)
+        yield Primitive(f"tk::load_global_or_zero_{nbytes}", masked, dtypes.void, "memory.h")
         yield Primitive(f"tk::store_global_{nbytes}", (dtypes.void_p, dtypes.void_p), dtypes.void, "memory.h")
     for t in SCALARS:
         for name in ("idx", "up", "down", "xor"):
@@ -128,9 +130,11 @@ def shared_ptr(dtype: DataType, byte_offset: Expr | int) -> Call:
     return call(f"tk::shared_ptr<{cxx.type_name(dtype)}>", byte_offset)
 
 
-def load_global(nbytes: int, registers: Expr, pointer: Expr) -> Call:
-    """Read some bytes of global memory, aligned to their number, into registers."""
-    return call(f"tk::load_global_{nbytes}", registers, pointer)
+def load_global(nbytes: int, registers: Expr, pointer: Expr, mask: Expr | None = None) -> Call:
+    """Read some bytes of global memory, aligned to their number, into registers; zeros where the mask is false."""
+    if mask is None:
+        return call(f"tk::load_global_{nbytes}", registers, pointer)
+    return call(f"tk::load_global_or_zero_{nbytes}", registers, pointer, mask)
 
 
 def store_global(nbytes: int, pointer: Expr, registers: Expr) -> Call:

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`generate_ir_module`: a tile program becomes a Hidet module, statement by statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilekit.backends import registry
+from tilekit.backends.context import Context
+from tilekit.backends.emitters import cuda
+from tilekit.diag import errors
+from tilekit.diag.span import Span
+from tilekit.dtypes import PointerType
+from tilekit.ir.analysis.scalar_analysis import Facts, analyze
+from tilekit.ir.func import Function
+from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
+from tilekit.ir.prog import Program
+from tilekit.ir.stmt import (
+    AssignStmt,
+    BreakStmt,
+    DeclareStmt,
+    ForStmt,
+    IfStmt,
+    InstStmt,
+    LetStmt,
+    ReturnStmt,
+    SeqStmt,
+    Stmt,
+    WhileStmt,
+)
+from tilekit.ir.text import printer
+from tilekit.ir.text.names import Names
+from tilekit.ir.tools.instruction_collector import collect
+from tilekit.lowir import scalar, scalar_eval
+from tilekit.lowir.nodes import IRModule
+from tilekit.lowir.scalar import Var
+from tilekit.target import Target
+
+_ = cuda  # importing the emitters registers them
+
+
+@dataclass(frozen=True)
+class KernelParam:
+    """A parameter, and what the kernel does behind a pointer."""
+
+    var: Var
+    written: bool
+    read: bool
+
+    @property
+    def is_pointer(self) -> bool:
+        return isinstance(scalar.dtype_of(self.var), PointerType)
+
+
+@dataclass(frozen=True)
+class LoweredModule:
+    """A Hidet module, and what a launch of it needs to know."""
+
+    module: IRModule
+    kernel: str
+    params: tuple[KernelParam, ...]
+    grid: tuple[str, str, str]
+    num_threads: int
+    shared_bytes: int
+    # the place in the user's function of each tile instruction, by the number that its lines of source carry
+    spans: tuple[Span | None, ...]
+
+
+def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
+    """Lower the one function of an optimized program; every tile in it has a layout."""
+    return _Lowering(prog.function, target).run()
+
+
+class _Lowering:
+    def __init__(self, func: Function, target: Target) -> None:
+        self.func = func
+        self.target = target
+        self.names = Names.of_function(func)
+        facts = Facts.from_analysis(func.metadata.analysis or analyze(func))
+        self.context = Context(func.metadata.num_threads, target, facts, self.names)
+        self.spans: list[Span | None] = []
+
+    def run(self) -> LoweredModule:
+        func, context = self.func, self.context
+        self.statement(func.body)
+        params = _params(func)
+        read_only = [param.var for param in params if param.is_pointer and not param.written]
+        kernel = f"{func.name}_kernel"
+        self._check_shared()
+        x, y, z = (scalar_eval.to_host(extent, scalar.name_hint) for extent in func.metadata.grid_blocks)
+        return LoweredModule(
+            module=context.builder.finish(kernel, func.params, read_only=read_only),
+            kernel=kernel,
+            params=params,
+            grid=(x, y, z),
+            num_threads=func.metadata.num_threads,
+            shared_bytes=context.shared_bytes,
+            spans=tuple(self.spans),
+        )
+
+    def _check_shared(self) -> None:
+        needed, limit = self.context.shared_bytes, self.target.shared_memory_per_block
+        if needed > limit:
+            raise errors.CodegenError(
+                "TK402",
+                f"{self.func.name} needs {needed} bytes of shared memory, {self.target.name} has {limit} a block",
+            )
+
+    def statement(self, stmt: Stmt) -> None:
+        builder = self.context.builder
+        match stmt:
+            case SeqStmt():
+                for child in stmt.seq:
+                    self.statement(child)
+            case InstStmt():
+                self.instruction(stmt.inst)
+            case ForStmt():
+                with builder.for_range(stmt.iter_var, stmt.extent, stmt.unroll_factor):
+                    self.statement(stmt.body)
+            case WhileStmt():
+                with builder.while_loop(stmt.cond):
+                    self.statement(stmt.body)
+            case IfStmt():
+                with builder.if_then(stmt.cond):
+                    self.statement(stmt.then_body)
+                if stmt.else_body is not None:
+                    with builder.otherwise():
+                        self.statement(stmt.else_body)
+            case DeclareStmt():
+                builder.declare(stmt.var, stmt.init)
+            case LetStmt():
+                for variable, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
+                    builder.declare(variable, value)
+                self.statement(stmt.body)
+            case AssignStmt():
+                builder.assign(stmt.var, stmt.value)
+            case BreakStmt():
+                builder.break_()
+            case ReturnStmt():
+                builder.ret()
+            case _:
+                raise AssertionError(f"the verifier let a {type(stmt).__name__} through")
+
+    def instruction(self, inst: Instruction) -> None:
+        emit = registry.find(inst, self.target)
+        origin = len(self.spans)
+        self.spans.append(inst.span)
+        try:
+            with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
+                emit(inst, self.context)
+        except errors.TilekitError as error:
+            raise error.located(inst.span) from error.__cause__
+
+
+def _params(func: Function) -> tuple[KernelParam, ...]:
+    """The parameters as a launch sees them, with what the kernel does behind each pointer."""
+    read: set[Var] = set()
+    written: set[Var] = set()
+    for load in collect(func, LoadGlobalGenericInst):
+        read |= set(scalar.free_vars(load.ptr))
+    for store in collect(func, StoreGlobalGenericInst):
+        written |= set(scalar.free_vars(store.ptr))
+    pointers = {v for v in func.params if isinstance(scalar.dtype_of(v), PointerType)}
+    return tuple(KernelParam(v, v in pointers & written, v not in pointers or v in read) for v in func.params)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an emitter works with: the builder, the registers of each tile, and layouts as index arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from tilekit import dtypes
+from tilekit.ir.analysis.grid_analysis import vector_widths
+from tilekit.ir.analysis.scalar_analysis import Fact, Facts
+from tilekit.ir.layout import mapping, ops
+from tilekit.ir.layout.mapping import Source, Terms
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.machine import Access
+from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.text.names import Names
+from tilekit.lowir import scalar
+from tilekit.lowir.build import ALL, KernelBuilder, RegisterArray
+from tilekit.lowir.scalar import Expr, Var
+from tilekit.target import Target
+
+
+class AnalyzedValues:
+    """Tells the builder which integers are never negative, from the analysis of the tile program."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def learn(self, v: Var, low: int, high: int) -> None:
+        self.facts = Facts({**self.facts.variables, v: Fact.of(1, low, high)})
+
+    def is_not_negative(self, e: Expr) -> bool:
+        return self.facts.of(e).low >= 0
+
+
+class Context:
+    """One kernel while it is emitted."""
+
+    def __init__(self, num_threads: int, target: Target, facts: Facts, names: Names) -> None:
+        self.num_threads = num_threads
+        self.target = target
+        self.facts = facts
+        self.names = names
+        self.values = AnalyzedValues(facts)
+        self.builder = KernelBuilder(num_threads, self.values)
+        self.shared_bytes = 0
+        self._arrays: dict[RegisterTensor, RegisterArray] = {}
+        # tiles that are one constant everywhere need no registers
+        self._constants: dict[RegisterTensor, Expr] = {}
+        self.thread = self.builder.let("tid", scalar.thread_idx())
+        self.values.learn(self.thread, 0, num_threads - 1)
+
+    # ---------------------------------------------------------------------------------------------------- registers
+
+    def define(self, tile: RegisterTensor) -> RegisterArray:
+        """The registers of a tile, declared at its first definition."""
+        if tile not in self._arrays:
+            name = self.names.name(tile)
+            self._arrays[tile] = self.builder.register_array(name, tile.dtype, tile.layout.local_size)
+        return self._arrays[tile]
+
+    def define_constant(self, tile: RegisterTensor, value: Expr) -> None:
+        """Let every element of `tile` be `value`, which does not change."""
+        self._constants[tile] = value
+
+    def read(self, tile: RegisterTensor, index: Expr | int) -> Expr:
+        """The element in one register of this thread."""
+        if tile in self._constants:
+            return self._constants[tile]
+        return self.builder.load(self._arrays[tile], index)
+
+    @contextmanager
+    def each_register(self, count: int, name: str = "r") -> Generator[Expr]:
+        """An unrolled loop over `count` registers; no loop for one."""
+        if count == 1:
+            yield scalar.constant(dtypes.int32, 0)
+            return
+        with self.builder.for_range(name, count, unroll=ALL) as index:
+            yield index
+
+    # ------------------------------------------------------------------------------------------------------ layouts
+
+    def sum(self, terms: Terms, *, local: Expr | int = 0) -> Expr:
+        """The value of a layout's terms for this thread and one of its registers."""
+        sources = {Source.THREAD: self.thread, Source.LOCAL: scalar.as_expr(local, dtypes.int32)}
+        total: Expr = _int(0)
+        for term in terms:
+            value = scalar.floordiv(sources[term.source], _int(term.divisor))
+            if term.modulus is not None:
+                value = scalar.mod(value, _int(term.modulus))
+            total = scalar.add(total, scalar.mul(value, _int(term.multiplier)))
+        return total
+
+    def position(self, layout: RegisterLayout, register: Expr | int) -> list[Expr]:
+        """The position in the tile of what one register of this thread holds."""
+        return [self.sum(terms, local=register) for terms in mapping.index_terms(layout)]
+
+    def bind_axes(self, axes: Sequence[Var], layout: RegisterLayout, register: Expr | int) -> dict[Var, Expr]:
+        """What the axes of an instruction stand for at one register, each in a variable where it is a computation."""
+        found: dict[Var, Expr] = {}
+        for axis, value in zip(axes, self.position(layout, register), strict=True):
+            simple = isinstance(value, Var) or scalar.is_constant(value)
+            found[axis] = value if simple else self.builder.let(scalar.name_hint(axis), value)
+            if not simple:
+                fact = self.values.facts.of(value)
+                self.values.learn(found[axis], fact.low, fact.high)  # type: ignore[arg-type]  # a Var
+        return found
+
+    def register_of(self, result: RegisterLayout, operand: RegisterLayout, register: Expr) -> Expr:
+        """The register of `operand` that goes with one of `result`, after broadcasting."""
+        terms = mapping.local_map(result, operand)
+        assert terms is not None, "layout inference checked that the operand is where it is needed"
+        return self.sum(terms, local=register)
+
+    def access_width(self, tile: RegisterTensor, access: Access) -> tuple[int, int]:
+        """The dimension, and how many consecutive registers one access may fill, at most 16 bytes."""
+        widths = vector_widths(tile.dtype, tile.shape, access, self.facts)
+        best = (len(widths) - 1, 1)
+        for dim, allowed in enumerate(widths):
+            width = 1
+            while allowed % (2 * width) == 0 and ops.vector_extent(tile.layout, dim) % (2 * width) == 0:
+                width *= 2
+            if width > best[1]:
+                best = (dim, width)
+        return best
+
+    def is_first_replica(self, layout: RegisterLayout) -> Expr | None:
+        """Whether this thread, of those that hold the same elements, is the one to write them; None if it is alone."""
+        terms = mapping.replica_terms(layout)
+        return scalar.eq(self.sum(terms), _int(0)) if terms else None
+
+    def workspace(self, nbytes: int) -> int:
+        """The offset of shared memory that is free between two barriers."""
+        self.shared_bytes = max(self.shared_bytes, nbytes)
+        return 0
+
+
+def _int(value: int) -> Expr:
+    return scalar.constant(dtypes.int32, value)
