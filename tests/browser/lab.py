@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """JupyterLab on loopback, driven in headless Chromium.
 
-No network, no configuration of the user's, nothing written to the checkout. Waiting is on what the page shows, never on a clock:
-a slow machine takes longer, a fast one does not notice.
+No network, no configuration of the user's, nothing written to the checkout. Waiting is on what the page shows, never on
+a clock: a slow machine takes longer, a fast one does not notice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import nbformat
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -295,9 +292,12 @@ class Notebook:
 
 def write_notebook(file: pathlib.Path, cells: list[str]):
     """Write a notebook with these code cells."""
-    # without a kernel's name JupyterLab asks the person which one to start
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(
-        metadata={"kernelspec": kernel}, cells=[nbformat.v4.new_code_cell(source) for source in cells]
-    )
-    nbformat.write(notebook, file)
+    blank = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    notebook = {
+        # without a kernel's name JupyterLab asks the person which one to start
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "cells": [blank | {"id": f"cell-{number}", "source": source} for number, source in enumerate(cells)],
+    }
+    file.write_text(json.dumps(notebook))
