@@ -159,7 +159,7 @@ def test_every_element_type_travels(build: Build, kind: str) -> None:
 
 def test_scalars_of_every_width_arrive(build: Build) -> None:
     kernel = build(
-        "if (i == 0) { y[0] = a; y[1] = b; y[2] = (double)(float)c; y[3] = (double)(float)d; y[4] = e; y[5] = f; y[6] = g; }",
+        "if (i == 0) { y[0] = a; y[1] = b; y[2] = (float)c; y[3] = (float)d; y[4] = e; y[5] = f; y[6] = g; }",
         ("~float64", "y", True),
         ("int8", "a", False),
         ("uint64", "b", False),
