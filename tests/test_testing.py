@@ -5,8 +5,10 @@ import textwrap
 import unittest
 
 import pytest
+import torch
 
 from tilekit import target, testing
+from tilekit.runtime import device
 from tilekit.testing import requires
 
 
@@ -16,8 +18,9 @@ def doubled(x):
     return 2 * x
 
 
-def with_gpu(monkeypatch, found):
+def with_gpu(monkeypatch, found, problem=None):
     monkeypatch.setattr(testing, "gpu_target", lambda: found)
+    monkeypatch.setattr(device, "survey", lambda: device.Survey(problem=problem))
 
 
 def test_the_test_runs_where_the_gpu_can_run_it(monkeypatch):
@@ -38,6 +41,23 @@ def test_elsewhere_it_is_skipped_with_the_reason(found, reason, monkeypatch):
     with pytest.raises(unittest.SkipTest) as caught:
         doubled(4)
     assert str(caught.value) == reason
+
+
+def test_a_driver_that_does_not_work_is_the_reason(monkeypatch):
+    with_gpu(monkeypatch, None, problem=device.too_old((12, 4)))
+    with pytest.raises(unittest.SkipTest, match=r"the NVIDIA driver speaks CUDA 12\.4 and tilekit"):
+        doubled(4)
+
+
+@pytest.mark.parametrize(("capability", "name"), [((9, 0), "sm_90a"), ((8, 6), "sm_86")])
+def test_the_target_is_that_of_the_gpu_in_use(capability, name, monkeypatch):
+    gpus = tuple(device.Gpu(index, "GPU", each, 1, 1, 1) for index, each in enumerate([(7, 0), capability]))
+    monkeypatch.setattr(device, "survey", lambda: device.Survey((13, 0), gpus))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert str(testing.gpu_target()) == name
+    monkeypatch.setattr(device, "survey", device.Survey)
+    assert testing.gpu_target() is None
 
 
 def test_a_suffix_is_taken_at_its_word(monkeypatch):

@@ -4,6 +4,7 @@ import math
 import operator
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,18 @@ def test_parallel_maps_keep_the_order():
     assert utils.parallel_map(ast.literal_eval, jobs, num_workers=2) == expected
     assert list(utils.serial_imap(ast.literal_eval, jobs)) == expected
     assert utils.parallel_map(ast.literal_eval, []) == []
+
+
+def test_a_call_is_timed_in_milliseconds(monkeypatch):
+    calls = []
+
+    def run():
+        calls.append(None)
+        time.sleep(0.01)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert 10 <= utils.benchmark_func(run, warmup=2, repeat=3) < 1000
+    assert len(calls) == 5
 
 
 def test_torch_types():

@@ -9,18 +9,20 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from tilekit import target
+from tilekit.runtime import device
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def gpu_target() -> target.Target | None:
-    """The target of the GPU that torch uses now; None where there is none."""
+    """The target of the GPU that torch uses now; None where there is none that kernels can run on."""
+    gpus = device.survey().gpus
+    if not gpus:
+        return None
     import torch
 
-    if not torch.cuda.is_available():
-        return None
-    return target.best_for(torch.cuda.get_device_capability())
+    return target.best_for(gpus[torch.cuda.current_device()].capability) if torch.cuda.is_available() else None
 
 
 def _needs(needed: target.Target) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -32,7 +34,8 @@ def _needs(needed: target.Target) -> Callable[[Callable[P, R]], Callable[P, R]]:
             # looked up when the test runs, so that collecting tests imports no torch
             here = gpu_target()
             if here is None:
-                raise unittest.SkipTest(f"needs a GPU that runs {needed}; there is none here")
+                why = device.survey().problem or "there is none here"
+                raise unittest.SkipTest(f"needs a GPU that runs {needed}; {why}")
             if not here.supports(needed):
                 raise unittest.SkipTest(f"needs a GPU that runs {needed}; the one here is {here}")
             return test(*args, **kwargs)
