@@ -48,12 +48,16 @@ LAYOUT: dict[str, str] = {
     "TK301": "layout has another shape",
     "TK302": "tile has no layout yet",
     "TK303": "layout is for another number of threads",
+    "TK310": "tiles do not lie where they meet",
 }
 
 CODEGEN: dict[str, str] = {
     "TK401": "instruction has no code on this target",
     "TK402": "shared memory does not suffice",
+    "TK403": "type has no values in generated code",
     "TK404": "function is missing for these types",
+    "TK405": "register index depends on the thread",
+    "TK406": "generated code has no such statement",
 }
 
 TOOLCHAIN: dict[str, str] = {

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 from tilekit.lowir import scalar
 from tilekit.lowir.nodes import Var
@@ -32,7 +33,7 @@ SPECIAL = frozenset(f"{base}.{axis}" for base in ("threadIdx", "blockIdx", "grid
 
 
 class Namer:
-    """Gives each variable of a function one name, by what it should be called and which names are gone."""
+    """Gives each variable of a function one name: what it should be called, unless that is gone where it is visible."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {*taken}
@@ -44,6 +45,15 @@ class Namer:
         if v not in self._names:
             self._names[v] = self._free(legal(scalar.name_hint(v)))
         return self._names[v]
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Names that are given in this block are free again after it."""
+        outer = self._taken.copy()
+        try:
+            yield
+        finally:
+            self._taken = outer
 
     def _free(self, wanted: str) -> str:
         name, count = wanted, 0

@@ -233,6 +233,7 @@ if TYPE_CHECKING:
         kind: str
         params: list[Var]
         body: Stmt
+        ret_type: BaseType
         attrs: dict[str, Any]
 
         def __init__(

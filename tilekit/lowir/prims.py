@@ -32,6 +32,11 @@ class Primitive:
     target: str = "sm_80"  # the first that has it
     on_cpu: bool = True
 
+    @property
+    def pure(self) -> bool:
+        """Whether it gives a value and does nothing else, whichever threads call it."""
+        return self.header in ("core.h", "integer.h", "cast.h", "math.h")
+
     def accepts(self, args: Sequence[Type]) -> bool:
         """Whether it can be called with arguments of these types; a raw address takes any pointer."""
         return len(args) == len(self.params) and all(map(_fits, args, self.params))
@@ -104,6 +109,11 @@ def _by_name() -> dict[str, tuple[Primitive, ...]]:
 
 
 _TABLE = _by_name()
+
+
+def is_pure(name: str) -> bool:
+    """Whether every function of this name only gives a value."""
+    return all(row.pure for row in _TABLE[name])
 
 
 def lookup(name: str, args: Sequence[Type]) -> Primitive:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tilekit.diag.errors import CodegenError
 from tilekit.dtypes import DataType, PointerType
-from tilekit.lowir import cxx, names, scalar
+from tilekit.lowir import cxx, names, scalar, statements
 from tilekit.lowir.build import NUM_THREADS, READ_ONLY, Mark
 from tilekit.lowir.nodes import (
     Add,
@@ -87,10 +87,9 @@ def print_module(module: IRModule) -> Source:
     return Source(text, tuple(origin for _, origin in lines))
 
 
-# C's precedence, loosest first; a sum inside a shift or a bit operation gets parentheses although C needs none
-_TERNARY, _OR, _AND, _BIT_OR, _BIT_XOR, _BIT_AND, _EQUALITY, _ORDER, _SHIFT, _SUM, _PRODUCT, _UNARY, _POSTFIX = range(
-    13
-)
+# C's precedence, loosest first
+_TERNARY, _OR, _AND, _BIT_OR, _BIT_XOR, _BIT_AND = range(6)
+_EQUALITY, _ORDER, _SHIFT, _SUM, _PRODUCT, _UNARY, _POSTFIX = range(6, 13)
 
 _OPERATORS: Mapping[type[BinaryExpr], tuple[str, int]] = {
     LogicalOr: ("||", _OR),
@@ -111,7 +110,7 @@ _OPERATORS: Mapping[type[BinaryExpr], tuple[str, int]] = {
     Mod: ("%", _PRODUCT),
 }
 
-# operators whose order relative to others compilers know and readers do not: what their operands must bind as tightly as
+# operators whose order among others compilers know and readers do not: how tightly their operands must bind
 _CONFUSING = {_OR: _BIT_OR, _BIT_OR: _UNARY, _BIT_XOR: _UNARY, _BIT_AND: _UNARY, _SHIFT: _UNARY}
 
 
@@ -146,7 +145,8 @@ class _FunctionPrinter:
         """The statements of a body, one level deeper; marks inside do not reach out of it."""
         origin = self.origin
         self.depth += 1
-        self._stmt(body)
+        with self.name_of.scope():
+            self._stmt(body)
         self.depth -= 1
         self.origin = origin
 
@@ -187,7 +187,7 @@ class _FunctionPrinter:
             case ReturnStmt():
                 self._line("return;")
             case _:
-                raise CodegenError("TK402", f"the printer does not know the statement {type(stmt).__name__}")
+                raise CodegenError("TK406", f"the printer does not know the statement {type(stmt).__name__}")
 
     def _declare(self, v: Var, init: Expr | None) -> None:
         if isinstance(v.type, HTensorType):
@@ -216,10 +216,11 @@ class _FunctionPrinter:
     def _for(self, stmt: ForStmt) -> None:
         if stmt.attr.unroll:
             self._line("#pragma unroll" + (f" {stmt.attr.unroll_factor}" if stmt.attr.unroll_factor else ""))
-        i = self.name_of(stmt.loop_var)
         end = self._plain(stmt.extent, _SHIFT)
-        self._line(f"for ({self._declaration(stmt.loop_var)} = 0; {i} < {end}; ++{i}) {{")
-        self._block(stmt.body)
+        with self.name_of.scope():
+            i = self.name_of(stmt.loop_var)
+            self._line(f"for ({self._declaration(stmt.loop_var)} = 0; {i} < {end}; ++{i}) {{")
+            self._block(stmt.body)
         self._line("}")
 
     def _if(self, stmt: IfStmt, prefix: str) -> None:
@@ -295,7 +296,7 @@ class _FunctionPrinter:
                 left = self._expr(e.a, outer) if level == _SHIFT else self._operand(e.a, e.b, outer)
                 return f"{left} {symbol} {self._operand(e.b, e.a, max(tight, level + 1))}", level
             case _:
-                raise CodegenError("TK402", f"the printer does not know the expression {type(e).__name__}")
+                raise CodegenError("TK406", f"the printer does not know the expression {type(e).__name__}")
 
     def _operand(self, e: Expr, other: Expr, outer: int) -> str:
         """An operand whose sibling is `other`: an integer needs no type of its own where the sibling decides it."""
@@ -329,7 +330,7 @@ class _FunctionPrinter:
 def _const_pointers(function: Function) -> frozenset[Var]:
     """The pointers through which nothing is written: the read-only parameters, and all that is computed from them."""
     found: set[Var] = {*function.attrs.get(READ_ONLY, ())}
-    values = [(v, _root(value)) for v, value in _definitions(function.body) if not isinstance(v.type, HTensorType)]
+    values = [(v, _root(value)) for v, value in statements.definitions(function.body)]
     size = -1
     while size != len(found):
         size = len(found)
@@ -359,29 +360,3 @@ def _root(e: Expr) -> Var | None:
             return _root(element.base)
         case _:
             return None
-
-
-def _definitions(stmt: Stmt) -> list[tuple[Var, Expr]]:
-    """Every value that a variable is given in a statement."""
-    match stmt:
-        case DeclareStmt() if stmt.init is not None:
-            return [(stmt.var, stmt.init)]
-        case AssignStmt():
-            return [(stmt.var, stmt.value)]
-        case LetStmt():
-            return [*zip(stmt.bind_vars, stmt.bind_values, strict=True), *_definitions(stmt.body)]
-        case _:
-            return [found for part in substatements(stmt) for found in _definitions(part)]
-
-
-def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly inside a statement."""
-    match stmt:
-        case SeqStmt():
-            return stmt.seq
-        case LetStmt() | ForStmt() | WhileStmt():
-            return (stmt.body,)
-        case IfStmt():
-            return (stmt.then_body,) if stmt.else_body is None else (stmt.then_body, stmt.else_body)
-        case _:
-            return ()

@@ -96,6 +96,27 @@ TK_DEVICE nv_bfloat16 fma(nv_bfloat16 x, nv_bfloat16 y, nv_bfloat16 z) {
 }
 #endif
 
+// The two kinds of number that C++ has no literals for.
+#if defined(__CUDACC__)
+template <class T>
+TK_DEVICE T infinity() {
+  return cast<T>(__int_as_float(0x7f800000));
+}
+template <class T>
+TK_DEVICE T nan() {
+  return cast<T>(__int_as_float(0x7fc00000));
+}
+#else
+template <class T>
+TK_DEVICE T infinity() {
+  return cast<T>(__builtin_huge_valf());
+}
+template <class T>
+TK_DEVICE T nan() {
+  return cast<T>(__builtin_nanf(""));
+}
+#endif
+
 TK_DEVICE bool isnan(float x) { return x != x; }
 TK_DEVICE bool isnan(double x) { return x != x; }
 TK_DEVICE bool isnan(half x) { return isnan(cast<float>(x)); }
