@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import itertools
 import math
 import multiprocessing
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -183,7 +183,8 @@ def parallel_imap(func: Callable[[T], R], jobs: Iterable[T], num_workers: int | 
     if workers == 0:
         return
     # a fork would copy the locks of threads that torch and the notebook hold
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(func, listed)
 
 
