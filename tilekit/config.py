@@ -89,6 +89,15 @@ def default_cache_dir() -> Path:
     return base / "tilekit"
 
 
+def unwritable_cache(folder: Path, error: OSError) -> ConfigError:
+    """The error for a cache that the system refuses to write; whoever writes into it raises this one."""
+    return ConfigError(
+        "TK911",
+        f"the cache folder {folder} cannot be written: {error.strerror or error}",
+        help="name another one with tilekit.option.cache_dir(path) or the environment variable TILUS_CACHE_DIR",
+    )
+
+
 def available_cpus() -> int:
     """The cores that this process may use."""
     if sys.platform == "linux":

@@ -17,6 +17,7 @@ extern "C" __global__ void __launch_bounds__(128) scale(float* y, const float* x
 }
 """
 
+
 @pytest.mark.nvcc
 class TestWithNvcc:
     @pytest.fixture

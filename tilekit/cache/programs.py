@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tilekit.diag import ConfigError
+from tilekit import config
 
 INDEX = "entry.json"
 _FORMAT = 1
@@ -76,11 +76,7 @@ class ProgramCache:
         try:
             return self._publish(key, files)
         except OSError as error:
-            raise ConfigError(
-                "TK911",
-                f"the cache folder {self.root} cannot be written: {error.strerror or error}",
-                help="name another one with tilekit.option.cache_dir(path) or the environment variable TILUS_CACHE_DIR",
-            ) from error
+            raise config.unwritable_cache(self.root, error) from error
 
     def _publish(self, key: str, files: Mapping[str, bytes]) -> ProgramEntry:
         folder = self.programs / key

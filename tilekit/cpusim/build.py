@@ -12,7 +12,7 @@ from pathlib import Path
 
 import filelock
 
-from tilekit.diag import ConfigError
+from tilekit import config
 from tilekit.toolchain.host import HostCompiler
 
 INCLUDE = Path(__file__).parent.parent / "include"
@@ -44,11 +44,7 @@ def build_runtime(cache_dir: Path, compiler: HostCompiler) -> Runtime:
                 return Runtime(folder / _LIBRARY, 0.0)
             return Runtime(folder / _LIBRARY, _build(folder, compiler))
     except OSError as error:
-        raise ConfigError(
-            "TK911",
-            f"the cache folder {cache_dir} cannot be written: {error.strerror or error}",
-            help="name another one with tilekit.option.cache_dir(path) or the environment variable TILUS_CACHE_DIR",
-        ) from error
+        raise config.unwritable_cache(cache_dir, error) from error
 
 
 def _build(folder: Path, compiler: HostCompiler) -> float:

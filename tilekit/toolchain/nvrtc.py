@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tilekit import config
 from tilekit.diag import ToolchainError
 from tilekit.target import Target
 from tilekit.toolchain import messages, toolkit
@@ -77,7 +78,10 @@ def _header_arguments(numbers: tuple[int, int], header_cache: Path) -> list[str]
     if numbers >= BUNDLED_HEADERS:
         # One folder a version: NVRTC empties a folder that another version has filled.
         folder = header_cache / "nvrtc-{}.{}".format(*numbers)
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise config.unwritable_cache(header_cache, error) from error
         return [f"--use-bundled-headers={folder}"]
     folder = toolkit.headers()
     if folder is None:
