@@ -175,15 +175,16 @@ class KernelBuilder:
     # ----------------------------------------------------------------------------------------------- control flow
 
     @contextmanager
-    def for_range(self, name: str, extent: Int, unroll: int | None = None) -> Generator[Var]:
-        """`for name in range(extent)`: `unroll` is None (the compiler decides), `ALL`, or a factor."""
+    def for_range(self, v: Var | str, extent: Int, unroll: int | None = None) -> Generator[Var]:
+        """`for v in range(extent)`: `unroll` is None (the compiler decides), `ALL`, or a factor.
+
+        A name makes a new variable, of whose values the builder tells; of a given one they are known.
+        """
         end = _int(extent)
-        loop_type = scalar.dtype_of(end)
-        v = scalar.var(name, loop_type)
-        if scalar.is_constant(end):
-            self._knowledge.learn(v, 0, max(scalar.constant_value(end) - 1, 0))
-        elif scalar.is_integer(loop_type):
-            self._knowledge.learn(v, 0, int(loop_type.max_value) - 1)
+        if isinstance(v, str):
+            v = scalar.var(v, scalar.dtype_of(end))
+            self._learn_loop(v, end)
+        self._check(scalar.dtype_of(v), end)
         attr = ForStmtAttr(unroll=unroll is not None, unroll_factor=None if unroll == ALL else unroll)
         with self._scope() as body:
             yield v
@@ -251,6 +252,12 @@ class KernelBuilder:
 
     def _lower(self, e: Expr) -> Expr:
         return scalar_lower.lower(e, self._knowledge.is_not_negative)
+
+    def _learn_loop(self, v: Var, end: Expr) -> None:
+        dtype = scalar.dtype_of(end)
+        assert scalar.is_integer(dtype), f"a loop counts integers, not {dtype}"
+        last = scalar.constant_value(end) if scalar.is_constant(end) else int(dtype.max_value)
+        self._knowledge.learn(v, 0, max(last - 1, 0))
 
     def _check(self, wanted: object, value: Expr) -> None:
         given: Type = scalar.dtype_of(value)
