@@ -378,7 +378,9 @@ class TestOnGpu:
 
     def test_a_fault_is_a_sentence(self) -> None:
         """In a process of its own, because the fault ends all work on the GPU there."""
-        run = subprocess.run([sys.executable, "-c", FAULT], capture_output=True, text=True, cwd=Path.cwd())
+        run = subprocess.run(
+            [sys.executable, "-c", FAULT], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+        )
         assert run.returncode == 0, run.stderr
         first, second, _ = run.stdout.split("---\n")
         assert first.startswith("TK629: wild faulted on cuda:0 (")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 # What stands between the text of a program and its binary. `lang` is not here: its result is that text.
 BACKEND = (
@@ -24,7 +25,7 @@ BACKEND = (
     "toolchain",
     "transforms",
 )
-_SUFFIXES = frozenset({".py", ".h", ".hpp", ".cuh", ".c", ".cc", ".cpp", ".S"})
+_SUFFIXES = (".py", ".h", ".hpp", ".cuh", ".c", ".cc", ".cpp", ".S")
 
 
 @functools.cache
@@ -43,33 +44,33 @@ class Fingerprint:
 
     root: Path
     members: tuple[str, ...]
-    _known: dict[Path, tuple[tuple[int, ...], bytes]] = field(
-        default_factory=dict[Path, tuple[tuple[int, ...], bytes]], repr=False
-    )
+    _known: dict[str, tuple[tuple[int, ...], bytes]] = field(default_factory=dict[str, Any], repr=False)
 
     def digest(self) -> str:
         """Hex digest over the names and the contents of all files."""
         total = hashlib.sha256()
-        for path in sorted(_files(self.root, self.members)):
-            total.update(path.relative_to(self.root).as_posix().encode() + b"\0")
-            total.update(self._content(path))
+        for name in sorted(_files(self.root, self.members)):
+            total.update(name.encode() + b"\0")
+            total.update(self._content(name))
         return total.hexdigest()
 
-    def _content(self, path: Path) -> bytes:
+    def _content(self, name: str) -> bytes:
+        path = f"{self.root}/{name}"
         state = os.stat(path)
         stamp = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-        known = self._known.get(path)
+        known = self._known.get(name)
         if known is not None and known[0] == stamp:
             return known[1]
-        digest = hashlib.sha256(path.read_bytes()).digest()
-        self._known[path] = (stamp, digest)
+        digest = hashlib.sha256(Path(path).read_bytes()).digest()
+        self._known[name] = (stamp, digest)
         return digest
 
 
-def _files(root: Path, members: Iterable[str]) -> Iterator[Path]:
+def _files(root: Path, members: Iterable[str]) -> Iterator[str]:
+    """Names relative to the root, `/` between their parts."""
     for member in members:
-        place = root / member
-        if place.is_file():
-            yield place
-        for folder, _, names in os.walk(place):
-            yield from (Path(folder, name) for name in names if Path(name).suffix in _SUFFIXES)
+        if os.path.isfile(root / member):
+            yield member
+        for folder, _, names in os.walk(root / member):
+            inside = os.path.relpath(folder, root).replace(os.sep, "/")
+            yield from (f"{inside}/{name}" for name in names if name.endswith(_SUFFIXES))

@@ -218,7 +218,7 @@ def runs_on(built_for: Target, capability: tuple[int, int]) -> bool:
 
 
 def _current_stream(index: int) -> int:
-    """torch's current stream on this GPU; where torch is not in use, the default stream."""
+    """torch's current stream on this GPU; where torch is not in use, or knows no GPU, the default stream."""
     return _stream_getter()(index) if "torch" in sys.modules else 0
 
 
@@ -226,4 +226,4 @@ def _current_stream(index: int) -> int:
 def _stream_getter() -> Callable[[int], int]:
     import torch
 
-    return torch._C._cuda_getCurrentRawStream  # pyright: ignore[reportAttributeAccessIssue]
+    return getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)
