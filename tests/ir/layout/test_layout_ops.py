@@ -11,7 +11,7 @@ from tests.ir.layout.strategies import broadcasts, extents, indices, layouts, pl
 from tilekit.ir.layout import mapping, ops
 from tilekit.ir.layout.ops import LayoutOperationError, local, replicated, spatial
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=40, deadline=None)
 
 
 def image(layout, index):

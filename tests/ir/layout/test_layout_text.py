@@ -9,7 +9,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.layout.ops import LayoutOperationError, local, register_layout, replicated, spatial
 from tilekit.ir.layout.parser import parse_layout
 
-few = settings(max_examples=100, deadline=None)
+few = settings(max_examples=60, deadline=None)
 
 
 @few

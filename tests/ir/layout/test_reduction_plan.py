@@ -92,7 +92,7 @@ def test_step_of_each_kind_is_taken_where_it_is_cheapest(layout, dims, fold_coun
     plan = check(layout, dims, True, tile, np.add, tile.sum(axis=tuple(dims), keepdims=True))
     assert plan.fold_count == fold_count
     assert plan.lane_masks == lane_masks
-    assert (plan.exchange.rows, plan.exchange.count) == (rows, count) if count else plan.exchange is None
+    assert (plan.exchange and (plan.exchange.rows, plan.exchange.count)) == (rows and (rows, count))
 
 
 def test_all_replicas_of_a_float_sum_are_equal_bit_for_bit():
