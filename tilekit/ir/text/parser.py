@@ -167,7 +167,7 @@ class _FunctionReader:
                 return stmts.BreakStmt(span=span)
             case ast.Return(value=None):
                 return stmts.ReturnStmt(span=span)
-            case ast.AnnAssign(annotation=ast.Name() | ast.UnaryOp()):
+            case ast.AnnAssign(annotation=ast.Name() | ast.UnaryOp(operand=ast.Name() | ast.UnaryOp())):
                 init = None if node.value is None else self.expr(node.value)
                 var = self._declare(node.target, self._scalar_type(node.annotation))
                 return stmts.DeclareStmt(var, init, span=span)
@@ -283,7 +283,7 @@ class _FunctionReader:
         name = _identifier(node)
         if name not in self.named:
             near = suggest(name, self.named)
-            _fail(node, f"{name} has no type before this line", f"did you mean {near}?" if near else None)
+            _fail(node, f"{name} is not defined before this line", f"did you mean {near}?" if near else None)
         return self.named[name]
 
     def _declare(self, node: ast.expr | ast.arg, type_: DataType | PointerType, name: str | None = None) -> Var:
