@@ -214,7 +214,7 @@ class Notebook:
         page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
 
     def _note(self, url: str):
-        if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "blob:", "data:")):
+        if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "blob:", "data:")):
             self.outside.append(url)
 
     def open(self, server: LabServer, name: str):
