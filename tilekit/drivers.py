@@ -114,7 +114,13 @@ def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> 
 
 def optimize_ir_module(module: IRModule, sinks: Sequence[Sink] = ()) -> IRModule:
     """The Hidet passes, in their order."""
-    return passes.run(module, Fanout(sinks))
+    sink = Fanout(sinks)
+
+    def on_pass(name: str, before: IRModule, after: IRModule, seconds: float) -> None:
+        sink.begin(Stage.HIDET, name)
+        sink.end(Stage.HIDET, name, before, after, seconds)
+
+    return passes.optimize(module, on_pass)
 
 
 def generate_source(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> tuple[Source, LoweredModule]:

@@ -103,7 +103,10 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
     "TK718": "simulator cannot load the kernel",
 }
 
-NOTEBOOK: dict[str, str] = {}
+NOTEBOOK: dict[str, str] = {
+    "TK801": "%%tilus is not on the first line",
+    "TK802": "option of %%tilus cannot be used",
+}
 
 CONFIGURATION_AND_CACHE: dict[str, str] = {
     "TK901": "unknown option",

@@ -34,14 +34,23 @@ class Locator(Protocol):
     def locate(self, span: Span) -> Location | None: ...
 
 
+# what a person calls a file: a notebook, where files are cells, replaces it
+_display: list[Callable[[str], str]] = [str]
+
+
+def set_display(display: Callable[[str], str] | None) -> None:
+    """Let `display` turn file names into what people call them; None goes back to the path."""
+    _display[0] = display or str
+
+
 @dataclass
 class Sources:
     """The functions of a program by name, each with the code object it was read from.
 
-    `display` turns a file name into what a person calls it; a notebook gives one that answers `Cell In[3]`.
+    `display` turns a file name into what a person calls it; without one, `set_display` decides.
     """
 
-    display: Callable[[str], str] = str
+    display: Callable[[str], str] | None = None
     _codes: dict[str, CodeType] = field(default_factory=dict[str, CodeType])
 
     def register(self, name: str, code: CodeType) -> None:
@@ -55,7 +64,7 @@ class Sources:
         start = def_line(code)
         line = start + span.line
         text = linecache.getline(filename, line).rstrip("\r\n")
-        return Location(filename, self.display(filename), line, span.col, start + span.end_line, span.end_col, text)
+        return Location(filename, (self.display or _display[0])(filename), line, span.col, start + span.end_line, span.end_col, text)
 
 
 @dataclass(frozen=True)

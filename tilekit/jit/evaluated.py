@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tilekit.ir import evaluator
 from tilekit.ir.prog import Program
 from tilekit.runtime import tensors
 from tilekit.runtime.launch import LaunchStats
-from tilekit.runtime.tensors import Library
 
 
 class Evaluated:
@@ -28,12 +30,13 @@ class Evaluated:
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         begin = time.perf_counter()
-        evaluator.run(self.program, [_as_array(argument) for argument in arguments])
+        evaluator.run(self.program, [as_memory(argument) for argument in arguments])
         return LaunchStats(time.perf_counter() - begin)
 
 
-def _as_array(argument: Any) -> Any:
-    """A torch tensor as a NumPy array over the same memory; everything else as it is."""
-    if tensors.library_of(argument) is not Library.TORCH:
+def as_memory(argument: Any) -> Any:
+    """A tensor as the memory that it touches; a number as it is."""
+    if not tensors.is_tensor(argument):
         return argument
-    return evaluator.array_over(argument.data_ptr(), tensors.facts(argument).dtype, argument.shape, argument.stride())
+    begin, end = tensors.facts(argument).window
+    return evaluator.Memory.of(np.frombuffer((ctypes.c_uint8 * (end - begin)).from_address(begin), np.uint8))

@@ -12,7 +12,7 @@ from tilekit import config, target
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import arguments, script_key
+from tilekit.jit import arguments, script_key, session
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
 from tilekit.lang.params import CallParameters
@@ -51,7 +51,7 @@ class InstantiatedScript:
             raise error.with_sources(self.sources) from None
         self.jit_instances: dict[arguments.JitKey, JitInstance] = {}
         self.last: Kernel | None = None
-        self._target: Target | None = None
+        self._target: Target | None = session.chosen_target()
 
     @staticmethod
     def of(script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InstantiatedScript:
@@ -155,7 +155,7 @@ class InstantiatedScript:
 
     def _machine(self, device: Device | None, chosen: Target | None = None) -> Machine:
         device = device or Device(DeviceKind.CPU)
-        return Machine(device, chosen or self._target or target.DEFAULT, config.resolve())
+        return Machine(device, chosen or self._target or session.machine_target(device.index), config.resolve())
 
     # ---------------------------------------------------------------- what hangs on the kernel that ran last
 

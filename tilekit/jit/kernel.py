@@ -144,7 +144,7 @@ class Kernel:
     def where(self) -> str:
         """The device it runs on, in words."""
         if self.machine.device.kind is DeviceKind.CUDA:
-            gpus = device.find().gpus
+            gpus = device.survey().gpus
             index = self.machine.device.index
             return f"{gpus[index].name} (cuda:{index})" if index < len(gpus) else "no GPU: compiled only"
         return "CPU simulator" if self.compiled is not None else "NumPy evaluator, for want of a C++ compiler"
