@@ -7,6 +7,7 @@ passes a tensor has imported its library already.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -119,7 +120,7 @@ _NUMPY_DTYPES: dict[Any, DataType] = {}
 
 
 def _torch_facts(tensor: Any) -> TensorFacts:
-    if str(tensor.layout) != "torch.strided":
+    if tensor.layout is not _strided():
         raise ArgumentError("TK623", f"a tensor of layout {tensor.layout} has no plain memory: call .to_dense()")
     dtype = _TORCH_DTYPES.get(tensor.dtype)
     if dtype is None:
@@ -128,6 +129,13 @@ def _torch_facts(tensor: Any) -> TensorFacts:
     device = _torch_device(tensor.device)
     pointer = 0 if device is META else tensor.data_ptr()
     return TensorFacts(pointer, dtype, shape, strides, device, _window(pointer, dtype.nbytes, shape, strides))
+
+
+@functools.cache
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
 
 
 def _torch_device(device: Any) -> Device:
