@@ -360,10 +360,10 @@ def _death(request: LaunchRequest, worker: _Worker) -> KernelError:
     words = worker.last_words()
     status = worker.end()
     if worker.asked:
-        kind, text = "interrupted", "the kernel was interrupted; it did not stop by itself, so its process was ended"
+        kind, text = "interrupted", "the kernel was interrupted and did not stop by itself: its process was ended"
     elif worker.overdue or status == _UNSTOPPABLE:
         kind = "timeout"
-        text = f"the kernel still ran after {request.timeout_s:g} s; it did not stop by itself, so its process was ended"
+        text = f"the kernel still ran after {request.timeout_s:g} s and did not stop by itself: its process was ended"
     else:
         cause = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         kind, text = "died", f"the simulator's process {cause}"

@@ -10,7 +10,10 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import re
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 PAGE = mmap.PAGESIZE
 # A region keeps the caller's address modulo this, so that vector accesses see the true alignment. It is the widest
@@ -88,15 +91,19 @@ class Memory:
             best = min(reversed(fitting), key=lambda file: file.size)
             self._idle.remove(best)
             return best
+        if size > _available_memory():
+            # the system would grant it, and kill somebody when the pages are touched
+            raise MemoryError(f"no memory for {size} bytes shared with the CPU simulator")
         descriptor = os.memfd_create("tilekit", os.MFD_CLOEXEC)
-        try:
-            # now, and not at the first write: a full memory is then an exception and not the death of this process
-            os.posix_fallocate(descriptor, 0, size)
-            return File(descriptor, size)
-        except OSError as error:
-            os.close(descriptor)
-            raise MemoryError(f"no memory for {size} bytes shared with the CPU simulator: {error.strerror}") from error
+        os.ftruncate(descriptor, size)
+        return File(descriptor, size)
 
     def _close(self, file: File) -> None:
         file.close()
         self._closed.append(file.number)
+
+
+def _available_memory() -> int:
+    """Bytes that can be used without pushing anything out."""
+    found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(found[1]) << 10 if found else sys.maxsize

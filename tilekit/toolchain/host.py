@@ -21,13 +21,14 @@ from tilekit.toolchain import messages
 
 _LANGUAGE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti")
 # Kernels: integers wrap, any pointer may alias any other, floats round after every operation, a large frame touches
-# each of its pages (so that it meets the guard page of its stack), and the debug information is just lines.
+# each of its pages (so that it meets the guard page of its stack), the debug information is just lines, and all code
+# has one (the stubs of a PLT have none).
 _KERNEL = (
-    *("-x", "c++", "-O1", "-g1", "-w"),
-    *("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno", "-fstack-clash-protection"),
+    *("-x", "c++", "-O1", "-g1", "-w", "-fno-plt", "-fstack-clash-protection"),
+    *("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno"),
 )
 # What a kernel calls is in the process already: the runtime, and with it the C and math libraries.
-_KERNEL_LINK = ("-shared", "-nostdlib")
+_KERNEL_LINK = ("-shared", "-nostdlib", "-lgcc")
 _RUNTIME = ("-O2", "-g1", "-w")
 _RUNTIME_LINK = ("-shared", "-pthread", "-ldl", "-lm")
 

@@ -76,14 +76,9 @@ void describe_bad_access(tk_error& error, const Worker& worker, const uint8_t* a
 }
 
 void describe(tk_error& error, const Worker& worker, const Fault& fault) {
-  const tk_launch& request = *worker.launch->request;
   switch (fault.signal) {
     case SIGUSR2:
-      if (error.kind == TK_TIMEOUT) {
-        message_of(error).print("the kernel still ran after %g s, and was stopped here", request.timeout_s);
-      } else {
-        message_of(error).print("the kernel was interrupted here");
-      }
+      describe_stop(error);
       break;
     case SIGFPE:
       error.kind = TK_FLOAT_EXCEPTION;

@@ -23,7 +23,8 @@ void hand_over_printed(tk_result& result) {
   result.printed_bytes = used;
 }
 
-TK_EXPORT int tk_rt_printf(const char* format, ...) {
+TK_EXPORT int tk_rt_printf(int line, const char* format, ...) {
+  current_fiber().line = line;
   va_list arguments;
   va_start(arguments, format);
   const int wanted = vsnprintf(nullptr, 0, format, arguments);  // if an argument makes it fault, then with no lock held

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 Critical::~Critical() {
-  if (--tk_worker->critical == 0 && tk_worker->stop_requested) leave_block();
+  if (--tk_worker->critical > 0 || !tk_worker->stop_requested) return;
+  tk_worker->stop_requested = 0;
+  report_stop(current_fiber().line);
+  leave_block();
 }
 
 void Text::print(const char* format, ...) {
@@ -46,6 +49,26 @@ Text new_note(tk_error& error, int line) {
 void attribute(tk_error& error, const Fiber& fiber) {
   error.block = fiber.block_idx;
   error.thread = fiber.index;
+}
+
+void describe_stop(tk_error& error) {
+  if (error.kind == TK_TIMEOUT) {
+    message_of(error).print("the kernel still ran after %g s, and was stopped here",
+                            tk_worker->launch->request->timeout_s);
+  } else {
+    message_of(error).print("the kernel was interrupted here");
+  }
+}
+
+void report_stop(int line) {
+  const int stop = tk_worker->launch->stop.load();
+  if (stop == TK_OK) return;  // another thread's error ends the launch
+  Critical guard;
+  if (tk_error* error = claim_error(static_cast<tk_kind>(stop), line)) {
+    describe_stop(*error);
+    attribute(*error, current_fiber());
+    publish_error();
+  }
 }
 
 void fail(tk_kind kind, int line, const char* format, ...) {

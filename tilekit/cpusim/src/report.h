@@ -30,6 +30,10 @@ Text new_note(tk_error& error, int line);
 Text message_of(tk_error& error);
 void attribute(tk_error& error, const Fiber& fiber);
 
+// The launch has been asked to stop: say where the current fiber was.
+void describe_stop(tk_error& error);
+void report_stop(int line);
+
 // Report in the name of the current fiber, and leave its block.
 [[noreturn]] void fail(tk_kind kind, int line, const char* format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -26,7 +26,7 @@ extern __thread tk_thread* tk_current __attribute__((tls_model("initial-exec")))
 // core
 [[noreturn]] void tk_rt_fail(int line, const char* message);
 [[noreturn]] void tk_rt_misaligned(const void* address, int bytes, int line);
-int tk_rt_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
+int tk_rt_printf(int line, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // sync.h: threads == 0 means every thread of the block that has not returned
 void tk_rt_barrier(int barrier, int threads, int line);

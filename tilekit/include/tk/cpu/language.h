@@ -20,7 +20,7 @@
 #define gridDim (tk_current->grid_dim)
 #define warpSize 32
 
-#define printf tk_rt_printf
+#define printf(...) tk_rt_printf(__LINE__, __VA_ARGS__)
 #undef assert
 #define assert(condition) ((condition) ? (void)0 : tk_rt_fail(__LINE__, "assertion failed: " #condition))
 #define __trap() tk_rt_fail(__LINE__, "the kernel executed __trap()")

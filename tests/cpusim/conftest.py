@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cpusim import harness
+from tilekit.cpusim.client import Simulator
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Iterator[Simulator]:
+    simulator = Simulator(harness.runtime())
+    yield simulator
+    simulator.close()
