@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a kernel on every machine that is here: the NumPy evaluator, the CPU simulator, and a GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+
+from tilekit.jit.evaluated import as_memory
+from tilekit.ir import evaluator
+
+# relative error of a whole result, by dtype: ||out - ref|| / ||ref||
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
+
+
+def evaluate(handle, args: Sequence) -> None:
+    """Run it in the evaluator, on the caller's CPU tensors."""
+    program = handle._jit_instance_for(*args).transpiled_programs[0]
+    params = handle.params
+    launch = [args[i] for i in params.kernel_params]
+    evaluator.run(program, [as_memory(argument) for argument in launch], seed=int(torch.randint(1 << 30, ())))
+
+
+def simulate(handle, args: Sequence) -> None:
+    handle(*args)
+
+
+def on_gpu(handle, args: Sequence) -> None:
+    moved = [a.cuda() if isinstance(a, torch.Tensor) else a for a in args]
+    handle(*moved)
+    torch.cuda.synchronize()
+    for mine, theirs in zip(args, moved, strict=True):
+        if isinstance(mine, torch.Tensor):
+            mine.copy_(theirs)
+
+
+EVERYWHERE = [
+    pytest.param(evaluate, id="evaluator"),
+    pytest.param(simulate, id="simulator"),
+    pytest.param(on_gpu, id="gpu", marks=pytest.mark.gpu),
+]
+
+
+def poisoned(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    """An output that shows where nobody wrote."""
+    return torch.full(shape, float("nan"), dtype=dtype)
+
+
+def assert_close(out: torch.Tensor, reference: torch.Tensor) -> None:
+    """Judge the whole result by its relative error against a reference in higher precision."""
+    assert not out.isnan().any(), f"{int(out.isnan().sum())} elements are NaN"
+    wide = out.double()
+    error = (wide - reference).norm() / max(float(reference.norm()), 1e-30)
+    assert error <= TOLERANCE[out.dtype], f"relative error {error:.2e}"
+
+
