@@ -27,7 +27,8 @@ _KERNEL = (
     *("-x", "c++", "-O1", "-g1", "-w", "-fno-plt", "-fstack-clash-protection"),
     *("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-math-errno"),
 )
-# What a kernel calls is in the process already: the runtime, and with it the C and math libraries.
+# What a kernel calls is in the process already: the runtime, and with it the C and math libraries. libgcc has the
+# arithmetic that the compiler calls on its own, as for comparing halves.
 _KERNEL_LINK = ("-shared", "-nostdlib", "-lgcc")
 _RUNTIME = ("-O2", "-g1", "-w")
 _RUNTIME_LINK = ("-shared", "-pthread", "-ldl", "-lm")
