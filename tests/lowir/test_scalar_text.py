@@ -27,7 +27,7 @@ def test_what_is_printed_reads_back_node_by_node(data):
 
 @given(st.data())
 def test_a_literal_is_the_shortest_that_reads_back(data):
-    dtype = data.draw(st.sampled_from([dtype for dtype in dtypes.SCALARS]))
+    dtype = data.draw(st.sampled_from(dtypes.SCALARS))
     number = dtypes.convert(data.draw(numbers(dtype)), dtype)
     e = scalar.constant(dtype, number)
     text = scalar_text.to_text(e)

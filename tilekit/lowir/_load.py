@@ -116,6 +116,9 @@ class _Loaded(Loader):
 
 _finder = _Finder()
 
+# why the real hidet could not be imported
+_failures: list[BaseException] = []
+
 
 def is_light() -> bool:
     """Whether hidet in this process is the light one, its own `__init__` not run."""
@@ -175,6 +178,7 @@ def load(name: str) -> Any:
         if "hidet" not in sys.modules:
             _enter_light()
         if not is_light():
+            importlib.import_module("hidet")  # waits, if another thread is in the middle of it
             return importlib.import_module(f"hidet.{name}")
         with _loading_light():
             _make_parents(name)
@@ -199,8 +203,13 @@ def _make_parents(name: str) -> None:
 
 
 def promote() -> None:
-    """Put the real hidet in place of the light one; if its own import fails, leave everything as it was."""
+    """Put the real hidet in place of the light one; if its own import fails, leave everything as it was.
+
+    It is tried once: what it registered before it failed would make a second attempt fail in another way.
+    """
     with _lock:
+        if _failures:
+            raise _failures[0].with_traceback(None)
         package = sys.modules.get("hidet")
         if not isinstance(package, _LightPackage):
             return
@@ -214,7 +223,8 @@ def promote() -> None:
         package.__class__ = ModuleType  # type: ignore[assignment]  # from here on it is an ordinary package that is being imported
         try:
             spec.loader.exec_module(package)
-        except BaseException:
+        except BaseException as failure:
+            _failures.append(failure)
             package.__class__ = _LightPackage
             sys.modules.update(before)
             sys.meta_path.insert(0, _finder)

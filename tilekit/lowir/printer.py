@@ -294,7 +294,8 @@ class _FunctionPrinter:
                 outer = level if type(e.a) is type(e) else tight
                 # the left side alone decides the type of a shift
                 left = self._expr(e.a, outer) if level == _SHIFT else self._operand(e.a, e.b, outer)
-                return f"{left} {symbol} {self._operand(e.b, e.a, max(tight, level + 1))}", level
+                right = self._operand(e.b, e.a, max(tight, level + 1))
+                return f"{left} {symbol} {f'({right})' if right.startswith('-') else right}", level
             case _:
                 raise CodegenError("TK406", f"the printer does not know the expression {type(e).__name__}")
 

@@ -131,11 +131,15 @@ def _c_mod(a: Any, b: Any) -> Any:
 
 def _minimum(a: Any, b: Any) -> Any:
     """NumPy gives a nan for a nan too, but either of two zeros."""
-    return np.where((a == b) & np.signbit(b), b, np.minimum(a, b)) if a.dtype.kind == "f" else np.minimum(a, b)
+    if a.dtype.kind != "f":
+        return np.minimum(a, b)
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
 
 
 def _maximum(a: Any, b: Any) -> Any:
-    return np.where((a == b) & np.signbit(a), b, np.maximum(a, b)) if a.dtype.kind == "f" else np.maximum(a, b)
+    if a.dtype.kind != "f":
+        return np.maximum(a, b)
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
 def _single(function: Callable[..., Any]) -> Callable[..., Any]:
