@@ -16,7 +16,7 @@ import numpy as np
 from tilekit import dtypes
 from tilekit.diag.errors import LanguageError
 from tilekit.dtypes import DataType, PointerType
-from tilekit.lowir import scalar
+from tilekit.lowir import functions, scalar
 from tilekit.lowir.nodes import (
     Add,
     BinaryExpr,
@@ -83,7 +83,7 @@ class _Evaluation:
             case BinaryExpr() if isinstance(scalar.dtype_of(e.a), PointerType):
                 return self.pointers(e)
             case BinaryExpr() | UnaryExpr() | Call():
-                return _operation(e)(*(_wide(self.value(part)) for part in scalar.children(e)))
+                return _operation(e)(*(functions.wide(self.value(part)) for part in scalar.children(e)))
             case _:
                 raise LanguageError("TK216", f"{type(e).__name__} has no value outside a kernel")
 
@@ -101,54 +101,16 @@ def _typed(value: Any, type_: scalar.Type) -> Any:
     return dtypes.quantize(np.asarray(value), type_)
 
 
-def _wide(value: Any) -> Any:
-    """`value` in a dtype that NumPy computes with: exactly where the result is then rounded once."""
-    array = np.asarray(value)
-    if array.dtype.kind != "V":
-        return value
-    return array.astype(np.int64 if "int" in array.dtype.name else np.float64)[()]
-
-
 # ---------------------------------------------------------------------------------------------------------- operations
 
 
 def _operation(e: Expr) -> Callable[..., Any]:
     if isinstance(e, Call):
-        return _CALLS[scalar.function_name(e)]
+        return functions.FUNCTIONS[scalar.function_name(e)].numpy
     dtype = scalar.dtype_of(e)
     if isinstance(e, Div) and isinstance(dtype, DataType) and dtype.is_integer():
         return np.floor_divide
     return _OPERATIONS[type(e)]
-
-
-def _c_div(a: Any, b: Any) -> Any:
-    return np.floor_divide(a, b) + ((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)))
-
-
-def _c_mod(a: Any, b: Any) -> Any:
-    return a - b * _c_div(a, b)
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    """NumPy gives a nan for a nan too, but either of two zeros."""
-    if a.dtype.kind != "f":
-        return np.minimum(a, b)
-    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    if a.dtype.kind != "f":
-        return np.maximum(a, b)
-    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
-
-
-def _single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function computed in float32, or in float64 where the values are, as the library does for the small floats."""
-
-    def compute(*args: Any) -> Any:
-        return function(*(arg if arg.dtype == np.float64 else arg.astype(np.float32) for arg in args))
-
-    return compute
 
 
 _OPERATIONS: Mapping[type[Expr], Callable[..., Any]] = {
@@ -172,40 +134,6 @@ _OPERATIONS: Mapping[type[Expr], Callable[..., Any]] = {
     LogicalAnd: np.logical_and,
     LogicalOr: np.logical_or,
 }
-
-_CALLS: Mapping[str, Callable[..., Any]] = {
-    "exp": _single(np.exp),
-    "exp2": _single(np.exp2),
-    "log": _single(np.log),
-    "log2": _single(np.log2),
-    "sqrt": _single(np.sqrt),
-    "rsqrt": _single(lambda x: 1 / np.sqrt(x.astype(np.float64))),
-    "sin": _single(np.sin),
-    "cos": _single(np.cos),
-    "tan": _single(np.tan),
-    "asin": _single(np.arcsin),
-    "acos": _single(np.arccos),
-    "atan": _single(np.arctan),
-    "sinh": _single(np.sinh),
-    "cosh": _single(np.cosh),
-    "tanh": _single(np.tanh),
-    "asinh": _single(np.arcsinh),
-    "acosh": _single(np.arccosh),
-    "atanh": _single(np.arctanh),
-    "pow": _single(np.power),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.rint,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "abs": np.abs,
-    "minimum": _minimum,
-    "maximum": _maximum,
-    "c_div": _c_div,
-    "c_mod": _c_mod,
-}
-
 
 # ---------------------------------------------------------------------------------------------------------- host text
 
@@ -234,7 +162,7 @@ def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
             return f"({to_host(e.a, name_of)} {_HOST_OPERATORS[type(e)]} {to_host(e.b, name_of)})"
         case Call() if scalar.function_name(e) in _HOST_CALLS and not _involves_float(e):
             args = [to_host(arg, name_of) for arg in e.args]
-            return _HOST_CALLS[scalar.function_name(e)].format(*args)
+            return _HOSTfunctions.FUNCTIONS[scalar.function_name(e)].numpy.format(*args)
         case _:
             raise LanguageError(
                 "TK214",

@@ -154,7 +154,7 @@ class Group:
         return errors.KernelError(code, f"{message} (block {list(self.block)})", at=self.span, data=facts)
 
     def stuck(self) -> errors.KernelError:
-        return self.fail("TK703", "deadlock", "every thread group waits for another one")
+        return self.fail("TK710", "deadlock", "every thread group waits for another one")
 
     @contextmanager
     def _placed(self) -> Generator[None]:
