@@ -323,8 +323,8 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
         raise LanguageError("TK211", f"{name} takes integers, not {dtype}")
     values = [arg.value for arg in args if isinstance(arg, Constant)]
     by_zero = function.domain is Domain.INT and _is(args[1], 0)
-    if name in functions.EXACT and len(values) == len(args) and not by_zero:
-        return _constant(dtypes.boolean if function.tests else dtype, functions.EXACT[name](*values))
+    if function.exact and len(values) == len(args) and not by_zero:
+        return _constant(dtypes.boolean if function.tests else dtype, functions.fold(function, dtype, values))
     return Call(_function_var(name, dtype), tuple(args))
 
 

@@ -162,7 +162,7 @@ def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
             return f"({to_host(e.a, name_of)} {_HOST_OPERATORS[type(e)]} {to_host(e.b, name_of)})"
         case Call() if scalar.function_name(e) in _HOST_CALLS and not _involves_float(e):
             args = [to_host(arg, name_of) for arg in e.args]
-            return _HOSTfunctions.FUNCTIONS[scalar.function_name(e)].numpy.format(*args)
+            return _HOST_CALLS[scalar.function_name(e)].format(*args)
         case _:
             raise LanguageError(
                 "TK214",
