@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The budgets of starting and compiling, each in processes of its own."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+
+REPEAT = 5
+
+_IMPORT = """
+import time; start = time.perf_counter()
+import tilekit
+seconds = time.perf_counter() - start
+import sys
+assert "torch" not in sys.modules and "hidet" not in sys.modules
+print(seconds)
+"""
+
+# a cell as a notebook runs it, timed from the moment that torch is there
+_CELL = '''
+import sys, time
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "tilekit")
+cell = """%%tilus
+import tilus
+from tilus import float32, int32
+from tilus.utils import cdiv
+class VectorAdd(tilus.Script):
+    def __call__(self, n: int32, x: ~float32, y: ~float32, z: ~float32):
+        self.attrs.blocks = [cdiv(n, 512)]
+        self.attrs.warps = 4
+        start = self.blockIdx.x * 512
+        gx = self.global_view(x, dtype=float32, shape=[n])
+        gy = self.global_view(y, dtype=float32, shape=[n])
+        gz = self.global_view(z, dtype=float32, shape=[n])
+        a = self.load_global(gx, offsets=[start], shape=[512])
+        b = self.load_global(gy, offsets=[start], shape=[512])
+        self.store_global(gz, a + b, offsets=[start])
+VectorAdd()(4096, x, y, z)
+"""
+x, y, z = torch.randn(4096), torch.randn(4096), torch.empty(4096)
+shell.user_ns.update(x=x, y=y, z=z)
+start = time.perf_counter()
+shell.run_cell(cell, store_history=True).raise_error()
+seconds = time.perf_counter() - start
+assert torch.equal(z, x + y)
+print("\\n" + str(seconds))
+'''
+
+
+def _seconds(program: str, cache: Path) -> float:
+    env = {**os.environ, "TILEKIT_CACHE_DIR": str(cache), "IPYTHONDIR": str(cache / "ipython")}
+    # byte code is kept, as it is on anybody's machine
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    return float(run.stdout.split()[-1])
+
+
+def import_seconds() -> dict[str, float]:
+    """`import tilekit` in a new process, without torch and hidet."""
+    with tempfile.TemporaryDirectory() as cache:
+        return report.spread([_seconds(_IMPORT, Path(cache)) for _ in range(REPEAT + 1)][1:])
+
+
+def first_cell_seconds() -> dict[str, dict[str, float]]:
+    """A `%%tilus` vector add on the CPU: compiled in a new process, and found in the cache by the next one."""
+    cold: list[float] = []
+    cached: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder)
+        _seconds(_CELL, cache)  # builds the simulator's runtime, which counts for neither
+        for _ in range(REPEAT):
+            for program in (cache / "programs").iterdir():
+                subprocess.run(["rm", "-rf", str(program)], check=True)
+            cold.append(_seconds(_CELL, cache))
+            cached.append(_seconds(_CELL, cache))
+    return {"cold": report.spread(cold), "cached": report.spread(cached)}
+
+
+def recorder_ratio() -> dict[str, Any]:
+    """The time to generate a source with the recorder listening, over the time without."""
+    from tests.kernels.test_softmax import SOFTMAX
+    from tilekit import drivers, float32, spec, target
+    from tilekit.transforms.recorder import Recorder
+
+    handle: Any = next(iter(SOFTMAX.values()))
+    x = spec(float32, (64, 1024))
+    program = handle._jit_instance_for(64, 1024, x, x).transpiled_programs[0]
+
+    def run(sinks: list[Any]) -> float:
+        start = time.process_time()
+        drivers.generate_source(program, target.DEFAULT, sinks)
+        return time.process_time() - start
+
+    run([])
+    on: list[float] = []
+    off: list[float] = []
+    for _ in range(4 * REPEAT):
+        on.append(run([Recorder()]))
+        off.append(run([]))
+    return {"ratio_of_medians": round(statistics.median(on) / statistics.median(off), 3), "off": report.spread(off)}
+
+
+def idle_memory() -> dict[str, float]:
+    """Resident MB of a notebook's kernel process and its simulator worker, after one kernel ran."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel()
+    try:
+        cell = _CELL.partition('cell = """')[2].partition('"""')[0]
+        prelude = "%load_ext tilekit\nimport torch\nx, y, z = torch.randn(4096), torch.randn(4096), torch.empty(4096)"
+        for code in (prelude, cell):
+            reply = client.execute_interactive(code, output_hook=lambda _: None, timeout=120)
+            if reply["content"]["status"] != "ok":
+                raise RuntimeError("\n".join(reply["content"]["traceback"]))
+        pid = manager.provisioner.pid  # type: ignore[union-attr]
+        return {"kernel": _resident(pid), "worker": sum(map(_resident, _children(pid)))}
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def _resident(pid: int) -> float:
+    """Resident memory of a process in MB, pages that it shares counted in part."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return round(int(line.split()[1]) / 1024, 1)
+    raise RuntimeError(f"process {pid} tells no memory")
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def install_size() -> dict[str, float]:
+    """MB on disk of the packages that this environment holds, and of the largest of them."""
+    site = next(Path(p) for p in sys.path if p.endswith("site-packages"))
+    sizes = {entry.name: _megabytes(entry) for entry in site.iterdir()}
+    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:8]
+    return {"total": round(sum(sizes.values()), 1), **{name: sizes[name] for name in largest}}
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file() and not f.is_symlink()]
+    return round(sum(f.stat().st_size for f in files) / 1e6, 1)
+
+
+BUDGETS: dict[str, Callable[[], Any]] = {
+    "import_tilekit_s": import_seconds,
+    "first_cell_s": first_cell_seconds,
+    "recorder_ratio": recorder_ratio,
+    "idle_memory_mb": idle_memory,
+    "install_mb": install_size,
+}

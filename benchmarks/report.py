@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a result came from, and the file it is kept in."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilekit.runtime import device
+from tilekit.toolchain import host
+
+RESULTS = Path(__file__).with_name("results")
+_PACKAGES = ("hidet", "torch", "triton", "numpy", "ml_dtypes", "ipykernel", "cuda-bindings", "nvidia-cuda-nvrtc")
+
+
+def environment() -> dict[str, Any]:
+    """The machine and every version that a figure depends on."""
+    versions: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    compiler = host.find_compiler()
+    found = device.survey()
+    return {
+        "date": datetime.date.today().isoformat(),
+        "revision": _revision(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "cxx": None if compiler is None else compiler.version,
+        "gpu": found.gpus[0].name if found.gpus else None,
+        "cuda_driver": None if found.cuda is None else ".".join(map(str, found.cuda)),
+        "packages": versions,
+    }
+
+
+def _revision() -> str | None:
+    run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True)
+    return run.stdout.strip() or None
+
+
+def spread(samples: Sequence[float]) -> dict[str, float]:
+    """Median, least and greatest of several measurements."""
+    return {
+        "median": round(statistics.median(samples), 4),
+        "min": round(min(samples), 4),
+        "max": round(max(samples), 4),
+        "samples": len(samples),
+    }
+
+
+def write(figures: Mapping[str, Any]) -> Path:
+    """Keep the figures with the environment, one file a day and device."""
+    facts = environment()
+    name = re.sub(r"\W+", "-", (facts["gpu"] or "cpu").lower()).strip("-")
+    path = RESULTS / f"{facts['date']}-{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**kept, "environment": facts, **figures}, indent=2) + "\n")
+    return path
