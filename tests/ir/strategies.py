@@ -22,6 +22,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.prog import Program
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor
 from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Type
 
 I32 = dtypes.int32
 SHAPES = ((), (4,), (1,), (2, 4), (2, 1), (1, 4), (8, 16), (2, 2, 4), (1, 1, 4))
@@ -71,7 +72,9 @@ class Writer:
     # ------------------------------------------------------------------------------------------- scalars and tiles
 
     def expr(self, dtype, scope, extra=(), depth=2):
-        usable = {of: [*scope.readable.get(of, ()), scalar.constant(of, 1)] for of in expressions.SCALARS}
+        usable: dict[Type, list] = {
+            of: [*scope.readable.get(of, ()), scalar.constant(of, 1)] for of in expressions.SCALARS
+        }
         for var in extra:
             usable[scalar.dtype_of(var)] = [var, var, *usable[scalar.dtype_of(var)]]
         return self.draw(expressions.expressions(dtype, usable, depth, self.functions))
@@ -219,8 +222,8 @@ class Writer:
         x = self.having(scope, lambda dtype: _binary_takes(op, dtype))
         if x is None:
             return None
-        pair = self.shuffled(x, self.like(x, scope))
-        return self.with_output(lambda out: elementwise.ElementwiseBinaryInst.create(*pair, op, out), scope)
+        x, y = self.shuffled(x, self.like(x, scope))
+        return self.with_output(lambda out: elementwise.ElementwiseBinaryInst.create(x, y, op, out), scope)
 
     def cast(self, scope):
         x = self.having(scope, lambda dtype: True)
@@ -403,7 +406,8 @@ def arguments(draw, prog):
     n, m = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     blocks = scalar.constant_value(prog.function.metadata.grid_blocks[0])
-    return [n, m, *(random_array(random, scalar.dtype_of(p).base, blocks * n * m) for p in prog.function.params[2:])]
+    pointers = [scalar.dtype_of(param) for param in prog.function.params[2:]]
+    return [n, m, *(random_array(random, p.base, blocks * n * m) for p in pointers if isinstance(p, PointerType))]
 
 
 def random_array(random, dtype, size):

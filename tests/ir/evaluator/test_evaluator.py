@@ -146,7 +146,7 @@ def test_tiles_broadcast_as_in_numpy():
 # ------------------------------------------------------------------------------------------------------- control flow
 
 
-def counted(*lines: str, n=0, params="n: i32") -> int:
+def counted(*lines: str, n: object = 0, params="n: i32") -> int:
     """What the scalar `k` holds at the end."""
     body = ["k: i32 = i32(0)", *lines, "r: i32[1] = register_tensor(init=k)"]
     return int(result(dtypes.int32, (1,), *body, inputs=[n], params=params)[0])

@@ -19,6 +19,11 @@ def mistake(args, *lines: str, params: str, grid="i32(1)", **options) -> KernelE
     return error.value
 
 
+def line_of(error: KernelError) -> int:
+    assert error.diagnostic.at is not None
+    return error.diagnostic.at.line
+
+
 STORE = "store_global_generic(a, ptr=x, axes=[i], offset=i64(i) + i64(n))"
 ONES = "a: f32[8] = register_tensor(init=f32(1.0))"
 
@@ -27,7 +32,7 @@ def test_store_past_the_end_is_named_with_its_element():
     x = np.zeros(10, np.float32)
     error = mistake([4, x], ONES, STORE, params="n: i32, x: ~f32")
     assert error.message == "a[6] writes element 10 of x, which has 10 (block [0, 0, 0])"
-    assert error.diagnostic.at.line == 2
+    assert line_of(error) == 2
     facts = {"kind": "out_of_bounds", "tensor": "x", "index": (6,), "offset": 10, "block": (0, 0, 0)}
     assert error.data == facts
     assert not x.any()
@@ -86,7 +91,7 @@ def test_storing_what_was_never_written_is_named():
     lines = ["a: f32[8] = register_tensor()", "b: f32[8] = register_tensor()", "a = add(a, b)", STORE]
     error = mistake([0, np.zeros(8, np.float32)], *lines, params="n: i32, x: ~f32")
     assert error.message == "a[0] is stored, but was never written (block [0, 0, 0])"
-    assert error.diagnostic.at.line == 4
+    assert line_of(error) == 4
     assert error.data == {"kind": "uninitialized", "tensor": "a", "index": (0,), "block": (0, 0, 0)}
 
 
@@ -141,7 +146,7 @@ def test_scalar_without_a_value_cannot_be_branched_on():
     lines = ["k: i32", "if k < n:", "    return"]
     error = mistake([0], *lines, params="n: i32")
     assert (error.message, error.kind) == ("k is read before it is written (block [0, 0, 0])", "uninitialized")
-    assert error.diagnostic.at.line == 2
+    assert line_of(error) == 2
 
 
 @pytest.mark.parametrize("body", ["pass", "sync()"])
@@ -149,7 +154,7 @@ def test_endless_loop_is_stopped_at_its_line(body):
     lines = ["k: i32 = n", "while n < i32(3):", f"    {body}"]
     error = mistake([0], *lines, params="n: i32", step_limit=1000)
     assert (error.message, error.kind) == ("the kernel did not end within 1000 steps (block [0, 0, 0])", "timeout")
-    assert error.diagnostic.at.line in (2, 3)
+    assert line_of(error) in (2, 3)
 
 
 # ---------------------------------------------------------------------------------------------------------- scheduling

@@ -2,7 +2,9 @@
 import pytest
 
 from tilekit.diag import LanguageError
+from tilekit.diag.span import Span
 from tilekit.ir.text import parser
+from tilekit.ir.tools import collect_instructions
 
 HEADER = """\
 @kernel(
@@ -99,11 +101,12 @@ def test_bad_header_is_named_with_what_was_expected(header, message):
 
 
 def test_lines_of_the_text_become_spans():
-    func = parser.parse_function("# a comment\n" + HEADER)
-    assert (func.body.span.function, func.body.span.line, func.body.span.col) == ("f", 1, 4)
+    (inst,) = collect_instructions(parser.parse_function("# a comment\n" + HEADER))
+    assert inst.span == Span("f", line=1, col=17, end_line=1, end_col=47)
 
 
 def test_names_of_the_text_become_names_of_tensors_and_variables():
     func = parser.parse_function(HEADER)
-    assert func.body.inst.output.name == "a"
+    (inst,) = collect_instructions(func)
+    assert inst.register_output.name == "a"
     assert [param.hint for param in func.params] == ["n", "x"]

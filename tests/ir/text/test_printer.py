@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import ast
+import dataclasses
 
 from hypothesis import given, settings
 
@@ -44,7 +45,7 @@ def test_there_is_one_place_for_each_line(prog):
 
 def test_layout_changes_no_other_line_than_the_one_that_makes_the_tile():
     prog = parser.parse_program(TEXT)
-    tile = collect_instructions(prog.function)[2].output
+    tile = collect_instructions(prog.function)[2].register_output
     laid_out = tile.replace(optional_layout=ops.local(2).spatial(128))
     after = str(rewrite(prog, {tile: laid_out}))
     assert changed(TEXT, after) == ["    b: f32[256] @ local(2).spatial(128) = add(a, a)"]
@@ -52,7 +53,7 @@ def test_layout_changes_no_other_line_than_the_one_that_makes_the_tile():
 
 def test_names_that_two_tensors_want_get_a_number():
     prog = parser.parse_program(TEXT)
-    tile = collect_instructions(prog.function)[1].output
+    tile = collect_instructions(prog.function)[1].register_output
     renamed = rewrite(prog, {tile: tile.replace(name="b")})
     assert changed(TEXT, str(renamed))[:2] == [
         "    b: f32[256] = load_global(g, offsets=[block_idx_x * i32(256)], dims=[0])",
@@ -62,7 +63,7 @@ def test_names_that_two_tensors_want_get_a_number():
 
 def test_names_that_python_reserves_get_an_underscore():
     prog = parser.parse_program(TEXT)
-    tile = collect_instructions(prog.function)[2].output
+    tile = collect_instructions(prog.function)[2].register_output
     text = str(rewrite(prog, {tile: tile.replace(name="lambda")}))
     assert "    lambda_: f32[256] = add(a, a)\n    lambda_ = add(lambda_, a)" in text
 
@@ -98,7 +99,7 @@ def test_lines_know_where_they_come_from():
 def test_facts_about_variables_that_are_gone_are_not_printed():
     func = parser.parse_function(TEXT)
     gone = parser.parse_function(TEXT).params[0]
-    metadata = printer.dataclasses.replace(func.metadata, param2divisibility={gone: 4, func.params[0]: 8})
+    metadata = dataclasses.replace(func.metadata, param2divisibility={gone: 4, func.params[0]: 8})
     assert "divisibility={n: 8}" in printer.print_function(func.with_metadata(metadata))
 
 

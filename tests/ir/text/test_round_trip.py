@@ -15,6 +15,7 @@ from tilekit.ir.prog import Program
 from tilekit.ir.stmt import DeclareStmt, ForStmt, IfStmt, InstStmt, LetStmt, SeqStmt, Stmt
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.ir.text import parser
+from tilekit.ir.tools import collect
 from tilekit.ir.tools.equality import structurally_equal
 from tilekit.lowir import scalar
 
@@ -46,8 +47,9 @@ def test_every_number_reads_back_as_itself(data, dtype):
     number = data.draw(expressions.numbers(dtype))
     tile = RegisterTensor.create(dtype, (4,), name="x")
     inst = AllocateRegisterInst.create(tile, lambda _: scalar.constant(dtype, number))
-    again = parser.parse_program(str(program(InstStmt(inst)))).function.body
-    value = again.inst.init.value
+    (again,) = collect(parser.parse_program(str(program(InstStmt(inst)))), AllocateRegisterInst)
+    assert again.init is not None
+    value = scalar.constant_value(again.init)
     assert type(value) is type(number)
     if isinstance(value, float) and (value == 0 or math.isnan(value)):
         assert repr(value) == repr(number)
@@ -64,7 +66,7 @@ def test_variable_that_two_loops_share_stays_one_variable():
     i, three = scalar.var("i", dtypes.int32), scalar.constant(dtypes.int32, 3)
     prog = program(ForStmt(i, three, SeqStmt(())), ForStmt(i, three, SeqStmt(())))
     assert_round_trips(prog)
-    first, second = parser.parse_program(str(prog)).function.body.seq
+    first, second = collect(parser.parse_program(str(prog)), ForStmt)
     assert first.iter_var is second.iter_var
 
 

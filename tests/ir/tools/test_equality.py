@@ -107,6 +107,7 @@ def test_every_other_change_makes_a_difference(old, new):
 
 def test_spans_and_sequences_inside_sequences_make_no_difference():
     func = parser.parse_function("# further down\n\n" + TEXT)
+    assert isinstance(func.body, SeqStmt)
     first, *rest = func.body.seq
     nested = func.with_body(SeqStmt((SeqStmt((first, SeqStmt(()))), SeqStmt(tuple(rest)))))
     assert structurally_equal(nested, parser.parse_function(TEXT))

@@ -40,6 +40,7 @@ def refusal(prog: Program) -> VerificationError:
 def one_line(error: VerificationError) -> str:
     """The message with the line it points at, notes and help behind it."""
     found = error.diagnostic
+    assert found.at is not None
     notes = [f"; {note} (line {at.line})" for note, at in found.notes if at is not None]
     return f"line {found.at.line}: {found.message}" + "".join(notes) + (f"; {found.help}" if found.help else "")
 
@@ -184,7 +185,7 @@ def test_what_holds_on_every_path_is_accepted(lines):
 
 def test_tile_that_nothing_defines_is_refused():
     prog = program(A, "b: f32[32] = add(a, a)")
-    missing = prog.with_function(prog.function.with_body(prog.function.body.seq[1]))
+    missing = prog.with_function(prog.function.with_body(InstStmt(collect(prog, AddInst)[0])))
     assert one_line(refusal(missing)) == "line 2: a is used before it is defined"
 
 

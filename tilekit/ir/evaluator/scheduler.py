@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,7 +74,7 @@ class _Turn:
         return self.ended or self.group.steps != before
 
 
-def run_all(blocks: Iterable[list[ThreadGroup]], seed: int) -> None:
+def run_all(blocks: Iterable[Sequence[ThreadGroup]], seed: int) -> None:
     """Run every group of every block to its end; blocks come in their order and take turns in the seed's."""
     dice = random.Random(seed)
     waiting = iter(blocks)
