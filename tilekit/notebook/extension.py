@@ -57,7 +57,7 @@ class Extension:
         shell.user_ns_hidden[cell.BEGIN] = shell.user_ns_hidden[cell.END] = None
         shell.user_ns[cell.BEGIN], shell.user_ns[cell.END] = self.begin, self.end
         shell.events.register("post_run_cell", self.after_cell)
-        shell.register_magic_function(no_var_expand(self.as_magic), "cell", "tilus")
+        shell.register_magic_function(self.as_magic, "cell", "tilus")
         completion.register(shell)
         sources.set_display(self.display_name)
 
@@ -73,6 +73,7 @@ class Extension:
         completion.unregister(self.shell)
         sources.set_display(None)
 
+    @no_var_expand
     def as_magic(self, line: str, body: str) -> None:
         """The cell as a magic function, for those who call `run_cell_magic`; `%%tilus --help` lists the options."""
         self.shell.run_cell(f"%%tilus {line}\n{body}", store_history=False).raise_error()

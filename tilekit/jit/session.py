@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The target that handles made at this moment compile for, where nobody names one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tilekit import target as targets
+from tilekit.runtime import device
+from tilekit.target import Target
+
+_chosen: list[Target | None] = [None]
+
+
+@contextmanager
+def default_target(chosen: Target | None) -> Iterator[None]:
+    """Within the block, new handles compile for this target; None leaves the choice as it is."""
+    _chosen.append(chosen or _chosen[-1])
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
+def chosen_target() -> Target | None:
+    return _chosen[-1]
+
+
+def machine_target(index: int = 0) -> Target:
+    """The target of this machine's GPU, or the default where it has none."""
+    gpus = device.survey().gpus
+    return targets.best_for(gpus[index].capability) if index < len(gpus) else targets.DEFAULT
