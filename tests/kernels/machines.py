@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 import torch
 
-from tilekit.jit.evaluated import as_memory
 from tilekit.ir import evaluator
+from tilekit.jit.evaluated import as_memory
 
 # relative error of a whole result, by dtype: ||out - ref|| / ||ref||
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
@@ -54,5 +54,3 @@ def assert_close(out: torch.Tensor, reference: torch.Tensor) -> None:
     wide = out.double()
     error = (wide - reference).norm() / max(float(reference.norm()), 1e-30)
     assert error <= TOLERANCE[out.dtype], f"relative error {error:.2e}"
-
-

@@ -5,10 +5,14 @@
 
 namespace tk {
 
-// a // b, rounded toward minus infinity. Division by zero is an error on the CPU and garbage on a GPU.
+// a // b, rounded toward minus infinity. Division by zero means nothing, but happens in lanes outside a tensor, whose
+// result nobody stores: a GPU goes on with garbage, the CPU with 0.
 template <class T>
 TK_DEVICE T floordiv(T a, T b) {
   static_assert(is_integer<T>, "tk::floordiv takes integers");
+#if !defined(__CUDACC__)
+  if (b == T(0)) return T(0);
+#endif
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a / b);
   } else {
@@ -22,6 +26,9 @@ TK_DEVICE T floordiv(T a, T b) {
 template <class T>
 TK_DEVICE T floormod(T a, T b) {
   static_assert(is_integer<T>, "tk::floormod takes integers");
+#if !defined(__CUDACC__)
+  if (b == T(0)) return T(0);
+#endif
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a % b);
   } else {
