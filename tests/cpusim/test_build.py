@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cpusim import harness
-from tilekit.cpusim import build
+from tilekit.cpusim import build, worker
 from tilekit.diag import ConfigError
 from tilekit.toolchain.host import BuildResult, HostCompiler
 
@@ -41,7 +41,10 @@ def test_the_second_call_finds_it(tmp_path, compiler):
 
 def test_another_compiler_gets_another_one(tmp_path, compiler):
     first = build.build_runtime(tmp_path, compiler)
-    for other in (dataclasses.replace(compiler, version="c++ 1.1"), dataclasses.replace(compiler, cpu_flags=("-mfma",))):
+    for other in (
+        dataclasses.replace(compiler, version="c++ 1.1"),
+        dataclasses.replace(compiler, cpu_flags=("-mfma",)),
+    ):
         assert build.build_runtime(tmp_path, other).library != first.library
 
 
@@ -83,8 +86,6 @@ def test_processes_that_start_together_build_it_once(tmp_path):
 
 def test_the_worker_declares_the_structures_of_the_runtime(tmp_path):
     """ctypes and C++ must agree on the size of each, or every launch would go wrong."""
-    from tilekit.cpusim import worker
-
     names = {"tk_launch": worker.Launch, "tk_result": worker.Result, "tk_error": worker.Error}
     names |= {"tk_region": worker.Region, "tk_tensor": worker.Tensor, "tk_image": worker.Image, "tk_note": worker.Note}
     checks = "".join(

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from tests.cpusim import harness
-from tests.cpusim.harness import HEADER, run
+from tests.cpusim.harness import HEADER, library, run
 from tests.cpusim.test_kernels import VECTOR_ADD
-from tilekit.cpusim.client import Simulator
+from tilekit.cpusim import build, client
+from tilekit.cpusim.client import LaunchRequest, Pointer, Simulator
 from tilekit.diag import KernelError
 
 ENDLESS = HEADER + (
-    'extern "C" __global__ void endless(volatile int32_t *x)\n{\n  while (x[0] == 0)\n    x[1] = 1;\n}\nTK_KERNEL(endless)\n'
+    'extern "C" __global__ void endless(volatile int32_t *x)\n{\n  while (x[0] == 0)\n    x[1] = 1;\n}\n'
+    "TK_KERNEL(endless)\n"
 )
 # It blocks the signal that stops it, as a kernel might that corrupts the runtime.
 UNSTOPPABLE = HEADER + (
@@ -170,7 +172,7 @@ def test_a_forked_child_has_a_worker_of_its_own(own):
 
 @pytest.mark.parametrize("running", [False, True], ids=["idle", "running"])
 def test_the_worker_ends_with_the_process_that_started_it(running):
-    library = harness.library(ENDLESS)
+    endless = harness.library(ENDLESS)
     script = f"""
 import os, sys, threading, time
 from pathlib import Path
@@ -182,7 +184,7 @@ def tell():
     time.sleep(0.5)
     print(simulator.worker_pid, flush=True)
 threading.Thread(target=tell, daemon=True).start()
-simulator.run(LaunchRequest(Path({str(library)!r}), "endless", (1, 1, 1), (1, 1, 1), regions=[region],
+simulator.run(LaunchRequest(Path({str(endless)!r}), "endless", (1, 1, 1), (1, 1, 1), regions=[region],
                             arguments=[Pointer(0, 0, 8, "x")], timeout_s=0))
 time.sleep(60)
 """
@@ -197,9 +199,6 @@ time.sleep(60)
 
 
 def test_a_library_that_was_built_again_is_loaded_again(own, tmp_path):
-    from tilekit.cpusim import build
-    from tilekit.cpusim.client import LaunchRequest, Pointer
-
     for value in (3, 4):
         (tmp_path / "source.cu").write_text(
             HEADER + f'extern "C" __global__ void put(int32_t *x) {{ x[0] = {value}; }}\nTK_KERNEL(put)\n'
@@ -217,9 +216,6 @@ def test_a_library_that_was_built_again_is_loaded_again(own, tmp_path):
 
 
 def test_more_files_than_one_message_can_carry(own):
-    from tests.cpusim.harness import library
-    from tilekit.cpusim.client import LaunchRequest
-
     regions = [own.memory.allocate(10) for _ in range(150)]
     own.run(LaunchRequest(library(NOTHING), "nothing", (1, 1, 1), (1, 1, 1), regions=regions))
     for region in regions:
@@ -227,15 +223,11 @@ def test_more_files_than_one_message_can_carry(own):
 
 
 def test_a_missing_library_is_refused_with_its_name(own, tmp_path):
-    from tilekit.cpusim.client import LaunchRequest
-
-    with pytest.raises(KernelError, match="cannot load 'f' from gone.so: .*No such file"):
+    with pytest.raises(KernelError, match=r"cannot load 'f' from gone\.so: .*No such file"):
         own.run(LaunchRequest(tmp_path / "gone.so", "f", (1, 1, 1), (1, 1, 1)))
 
 
 def test_worker_imports_the_standard_library_alone():
-    from tilekit.cpusim import client
-
     # -S leaves out site-packages, so that an import of anything else would fail; it says so by failing to find argv[1]
     worker = subprocess.run(
         [sys.executable, "-I", "-S", str(client._WORKER)], capture_output=True, text=True, check=False

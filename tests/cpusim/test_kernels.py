@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from tests.cpusim.harness import HEADER, run
+from tests.cpusim.harness import HEADER, library, run
+from tilekit.cpusim.client import LaunchRequest, Pointer, Scalar
 
 VECTOR_ADD = (
     HEADER
@@ -81,9 +82,6 @@ def test_vector_add_at_ragged_sizes(simulator, n):
 
 
 def test_the_same_tensor_as_input_and_output_of_one_region(simulator):
-    from tests.cpusim.harness import library
-    from tilekit.cpusim.client import LaunchRequest, Pointer, Scalar
-
     x = np.random.default_rng().standard_normal(200, np.float32)
     region = simulator.memory.allocate(x.nbytes, x.ctypes.data)
     region.view[:] = x.tobytes()
@@ -164,8 +162,8 @@ TK_KERNEL(early)
 
 def test_printf_comes_back_with_the_result(simulator):
     source = HEADER + (
-        'extern "C" __global__ void say(float x) { if (threadIdx.x == 3) printf("block %d: %.2f\\n", blockIdx.x, x); }\n'
-        "TK_KERNEL(say)\n"
+        'extern "C" __global__ void say(float x)\n'
+        '{\n  if (threadIdx.x == 3) printf("block %d: %.2f\\n", blockIdx.x, x);\n}\nTK_KERNEL(say)\n'
     )
     result = run(simulator, source, "say", [np.float32(1.5)], grid=2, os_threads=1)
     assert result.printed == "block 0: 1.50\nblock 1: 1.50\n"

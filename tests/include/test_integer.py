@@ -4,7 +4,6 @@
 import numpy as np
 import pytest
 
-from tests.cpusim.harness import run
 from tests.include import sources
 from tests.include.arrays import NUMPY, integers
 
@@ -25,7 +24,7 @@ def wrapped(values, dtype) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", sources.INTEGERS)
 @pytest.mark.parametrize("name", sources.INTEGER_BINARY)
-def test_binary(simulator, name, dtype):
+def test_binary(machine, name, dtype):
     rng = np.random.default_rng()
     x, y = integers(NUMPY[dtype], 300, rng), integers(NUMPY[dtype], 300, rng)
     y[y == 0] = 3
@@ -33,15 +32,15 @@ def test_binary(simulator, name, dtype):
     x[0], y[0] = info.min, max(info.min, -1) or 1  # the quotient that does not fit
     out = np.zeros_like(x)
     args = [np.int32(sources.INTEGER_BINARY.index(name)), np.int32(x.size), x, y, out]
-    run(simulator, sources.integer_functions(dtype), "binary", args, grid=-(-x.size // 128), block=128)
+    machine.run(sources.integer_functions(dtype), "binary", args, grid=-(-x.size // 128), block=128)
     exact = [PYTHON[name](int(a), int(b)) for a, b in zip(x, y, strict=True)]
     np.testing.assert_array_equal(out, wrapped(exact, NUMPY[dtype]))
 
 
 @pytest.mark.parametrize("dtype", sources.INTEGERS)
-def test_absolute(simulator, dtype):
+def test_absolute(machine, dtype):
     x = integers(NUMPY[dtype], 200, np.random.default_rng())
     out = np.zeros_like(x)
     args = [np.int32(x.size), x, out]
-    run(simulator, sources.integer_functions(dtype), "absolute", args, grid=-(-x.size // 128), block=128)
+    machine.run(sources.integer_functions(dtype), "absolute", args, grid=-(-x.size // 128), block=128)
     np.testing.assert_array_equal(out, wrapped([abs(int(a)) for a in x], NUMPY[dtype]))

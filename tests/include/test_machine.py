@@ -4,13 +4,12 @@
 import numpy as np
 import pytest
 
-from tests.cpusim.harness import run
 from tests.include import sources
 from tests.include.arrays import NUMPY, bits
 
 
 @pytest.mark.parametrize("size", sources.VECTOR_BYTES)
-def test_vectors_move_as_many_bytes_as_they_say(simulator, size):
+def test_vectors_move_as_many_bytes_as_they_say(machine, size):
     rng = np.random.default_rng()
     # a NumPy array is aligned to its items only: offset it to be aligned to the vector
     storage = rng.integers(0, 256, 100 * size + 16, np.uint8)
@@ -20,7 +19,7 @@ def test_vectors_move_as_many_bytes_as_they_say(simulator, size):
     out_storage = np.zeros_like(storage)
     begin = -out_storage.ctypes.data % 16
     out = out_storage[begin : begin + 100 * size]
-    run(simulator, sources.vectors(), f"copy_{size}", [np.int32(100), x, out], block=128)
+    machine.run(sources.vectors(), f"copy_{size}", [np.int32(100), x, out], block=128)
     np.testing.assert_array_equal(out, x_copy ^ 1)
 
 
@@ -39,31 +38,31 @@ def source_lane(name: str, lane: int, by: int, width: int) -> int:
 
 @pytest.mark.parametrize("dtype", sources.EXCHANGED)
 @pytest.mark.parametrize("name", sources.SHUFFLES)
-def test_shuffles(simulator, name, dtype):
+def test_shuffles(machine, name, dtype):
     rng = np.random.default_rng()
     raw = rng.integers(0, 256, 32 * np.dtype(NUMPY[dtype]).itemsize, np.uint8)
     x = (raw % 2).view(np.bool_) if dtype == "bool" else raw.view(NUMPY[dtype])
     for width in (32, 16, 8, 4, 2, 1):
         by = int(rng.integers(0, 32))
         out = np.zeros_like(x)
-        run(simulator, sources.exchanges(dtype), name, [np.int32(by), np.int32(width), x, out])
+        machine.run(sources.exchanges(dtype), name, [np.int32(by), np.int32(width), x, out])
         lanes = [source_lane(name, lane, by, width) for lane in range(32)]
         np.testing.assert_array_equal(bits(out), bits(x)[lanes])
 
 
 @pytest.mark.parametrize("dtype", sources.EXCHANGED)
-def test_ballot(simulator, dtype):
+def test_ballot(machine, dtype):
     votes = np.random.default_rng().integers(0, 2, 32).astype(NUMPY[dtype])
     out = np.zeros(32, np.uint32)
-    run(simulator, sources.exchanges(dtype), "ballot", [votes, out])
+    machine.run(sources.exchanges(dtype), "ballot", [votes, out])
     mask = sum(1 << lane for lane in range(32) if votes[lane])
     np.testing.assert_array_equal(out, mask)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_barriers(simulator, seed):
-    out = np.zeros(128, np.int32)
-    run(simulator, sources.barriers(), "barriers", [out], block=128, shared_bytes=512, seed=seed)
+def test_barriers(machine):
     i = np.arange(128)
     expected = 127 - i + np.where(i < 64, 127 - (63 - i), 0) + 1000 * 43 + 100000
-    np.testing.assert_array_equal(out, expected)
+    for options in machine.schedules:
+        out = np.zeros(128, np.int32)
+        machine.run(sources.barriers(), "barriers", [out], block=128, shared_bytes=512, **options)
+        np.testing.assert_array_equal(out, expected)
