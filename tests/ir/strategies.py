@@ -392,7 +392,7 @@ def programs(draw, *, with_layouts=True, exact=False):
         block_indices=indices,
         num_warps=warps,
         param2divisibility=draw(st.sampled_from([{}, {n: 1}, {n: 1, pointers[held[0]]: 2}])),
-        analysis=draw(st.sampled_from([None, Analysis(), Analysis({n: 1}, {n: 0, m: 0}, {indices[0]: 1})])),
+        analysis=draw(st.sampled_from([None, Analysis(), Analysis({n: 1}, {n: 0, m: -9}, {m: 7, indices[0]: 1})])),
     )
     func = Function.create(
         draw(st.sampled_from(["f", "softmax", "kernel"])), [n, m, *pointers.values()], body, metadata

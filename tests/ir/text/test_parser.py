@@ -90,8 +90,12 @@ def test_bad_line_is_named_with_what_was_expected(line, message):
             "line 1, column 63: m is not defined before this line",
         ),
         (
-            "@kernel(grid=[i32(1), i32(1), i32(1)], warps=1, analysis={n: 4})\ndef f(n: i32):\n    pass",
-            "line 1, column 58: expected known(divisibility={…}, lower_bound={…}, upper_bound={…})",
+            "@kernel(grid=[i32(1), i32(1), i32(1)], warps=1, analysis=[n < 4])\ndef f(n: i32):\n    pass",
+            "line 1, column 59: expected a fact: i % 4 == 0, 0 <= i, or 0 <= i <= 12",
+        ),
+        (
+            "@kernel(grid=[i32(1), i32(1), i32(1)], warps=1, divisibility=[n])\ndef f(n: i32):\n    pass",
+            "line 1, column 62: expected {parameter: divisor, …}",
         ),
         ("def f(:", "line 1, column 7: invalid syntax"),
     ],

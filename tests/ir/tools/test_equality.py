@@ -17,9 +17,9 @@ TEXT = """\
     grid=[n, i32(1), i32(1)],
     warps=4,
     divisibility={n: 16},
-    analysis=known(
-        lower_bound={k: 0},
-    ),
+    analysis=[
+        0 <= k,
+    ],
 )
 def f(n: i32, m: i32, x: ~f32):
     g: Global[f32[n]] = global_view(ptr=x)
@@ -69,8 +69,10 @@ def test_names_make_no_difference(name):
         ("warps=4", "cluster=[2, 1, 1],\n    warps=4"),
         ("divisibility={n: 16}", "divisibility={n: 8}"),
         ("divisibility={n: 16}", "divisibility={m: 16}"),
-        ("lower_bound={k: 0}", "upper_bound={k: 0}"),
-        ("lower_bound={k: 0}", "lower_bound={k: 1}"),
+        ("0 <= k", "k <= 0"),
+        ("0 <= k", "1 <= k"),
+        ("0 <= k", "0 <= k <= 9"),
+        ("0 <= k", "k % 2 == 0, 0 <= k"),
         ("Global[f32[n]]", "Global[f32[m]]"),
         ("Global[f32[n]]", "Global[f32[n]] @ strides(i64(2))"),
         ("local(2).spatial(128)", "spatial(128).local(2)"),

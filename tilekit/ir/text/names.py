@@ -28,6 +28,7 @@ class Names:
         self._name_of: dict[Named, str] = {}
         self._place: dict[Named, int] = {}
         self._taken: set[str] = set(SPECIAL)
+        self._count: dict[str, int] = {}
         self._defining: dict[Tensor, Instruction] = {}
 
     @staticmethod
@@ -47,10 +48,18 @@ class Names:
             return self._name_of[named]
         if isinstance(named, Var) and is_special(named):
             return scalar.name_hint(named)
-        name = _free(_hint(named), self._taken)
+        name = self._free(_hint(named))
         self._taken.add(name)
         self._name_of[named] = name
         self._place[named] = len(self._place)
+        return name
+
+    def _free(self, hint: str) -> str:
+        """`hint`, or the first of `hint_1`, `hint_2`, … that is not taken."""
+        name = hint
+        while name in self._taken:
+            self._count[hint] = self._count.get(hint, 0) + 1
+            name = f"{hint}_{self._count[hint]}"
         return name
 
     def order(self, named: Named) -> tuple[int, str]:
@@ -96,15 +105,6 @@ def _hint(named: Named) -> str:
     if not word.isidentifier():
         word = "_" + re.sub(r"\W", "_", word, flags=re.ASCII)
     return word + "_" if keyword.iskeyword(word) else word
-
-
-def _free(hint: str, taken: set[str]) -> str:
-    """`hint`, or the first of `hint_1`, `hint_2`, … that is not taken."""
-    name, count = hint, 0
-    while name in taken:
-        count += 1
-        name = f"{hint}_{count}"
-    return name
 
 
 def _occurrences(func: Function) -> Iterator[Named | Instruction]:

@@ -77,7 +77,7 @@ class _FunctionReader:
             cluster_blocks=self._three(header["cluster"], _integer) if "cluster" in header else (1, 1, 1),
             block_indices=indices,
             num_warps=_integer(header["warps"]),
-            param2divisibility=self._facts(header["divisibility"]) if "divisibility" in header else None,
+            param2divisibility=self._divisors(header["divisibility"]) if "divisibility" in header else None,
             analysis=self._analysis(header["analysis"]) if "analysis" in header else None,
         )
         return Function(node.name, tuple(params), body, metadata, span=self.span(node))
@@ -111,22 +111,30 @@ class _FunctionReader:
         return values
 
     def _analysis(self, node: ast.expr) -> Analysis:
-        match node:
-            case ast.Call(func=ast.Name(id="known"), args=[]):
-                facts = _keywords(node, "known", [field.name for field in dataclasses.fields(Analysis)])
-                return Analysis(**{name: self._facts(value) for name, value in facts.items()})
-            case _:
-                _fail(node, "expected known(divisibility={…}, lower_bound={…}, upper_bound={…})")
+        divisibility, lower, upper = dict[Var, int](), dict[Var, int](), dict[Var, int]()
+        for fact in _elements(node):
+            match fact:
+                case ast.Compare(ast.BinOp(var, ast.Mod(), divisor), [ast.Eq()], [ast.Constant(0)]):
+                    divisibility[self._var(var)] = _integer(divisor)
+                case ast.Compare(low, [ast.LtE(), ast.LtE()], [var, high]):
+                    lower[self._var(var)], upper[self._var(var)] = _integer(low), _integer(high)
+                case ast.Compare(ast.Name() as var, [ast.LtE()], [high]):
+                    upper[self._var(var)] = _integer(high)
+                case ast.Compare(low, [ast.LtE()], [var]):
+                    lower[self._var(var)] = _integer(low)
+                case _:
+                    _fail(fact, "expected a fact: i % 4 == 0, 0 <= i, or 0 <= i <= 12")
+        return Analysis(divisibility, lower, upper)
 
-    def _facts(self, node: ast.expr) -> dict[Var, int]:
+    def _divisors(self, node: ast.expr) -> dict[Var, int]:
         if not isinstance(node, ast.Dict):
-            _fail(node, "expected {variable: integer, …}")
-        facts: dict[Var, int] = {}
+            _fail(node, "expected {parameter: divisor, …}")
+        divisors: dict[Var, int] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                _fail(node, "expected {variable: integer, …}")
-            facts[self._var(key)] = _integer(value)
-        return facts
+                _fail(node, "expected {parameter: divisor, …}")
+            divisors[self._var(key)] = _integer(value)
+        return divisors
 
     # ------------------------------------------------------------------------------------------------ statements
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from tilekit.diag.span import Span
@@ -101,22 +101,31 @@ class _Printer:
             yield f"block_indices={self._list(metadata.block_indices)},"
         yield f"warps={metadata.num_warps},"
         if metadata.param2divisibility:
-            yield f"divisibility={self._facts(metadata.param2divisibility)},"
+            yield f"divisibility={{{self._divisors(metadata.param2divisibility)}}},"
         if metadata.analysis is not None:
             yield from self._analysis(metadata.analysis)
 
     def _analysis(self, analysis: Analysis) -> Iterator[str]:
-        yield "analysis=known("
-        for field in dataclasses.fields(analysis):
-            facts: Mapping[Var, int] = getattr(analysis, field.name)
-            if any(var in self.names or names.is_special(var) for var in facts):
-                yield f"{_INDENT}{field.name}={self._facts(facts)},"
-        yield "),"
+        """`row % 4 == 0, 0 <= row <= 1020,`: a line for each variable."""
+        yield "analysis=["
+        for var in self._known(dict.fromkeys([*analysis.divisibility, *analysis.lower_bound, *analysis.upper_bound])):
+            name, facts = self.names.name(var), list[str]()
+            if var in analysis.divisibility:
+                facts.append(f"{name} % {analysis.divisibility[var]} == 0")
+            low = f"{analysis.lower_bound[var]} <= " if var in analysis.lower_bound else ""
+            high = f" <= {analysis.upper_bound[var]}" if var in analysis.upper_bound else ""
+            if low or high:
+                facts.append(f"{low}{name}{high}")
+            yield f"{_INDENT}{', '.join(facts)},"
+        yield "],"
 
-    def _facts(self, facts: Mapping[Var, int]) -> str:
-        """What is known of variables, in the order of the text; variables that the function lost are left out."""
-        shown = [var for var in facts if var in self.names or names.is_special(var)]
-        return "{" + ", ".join(f"{self.names.name(v)}: {facts[v]}" for v in sorted(shown, key=self.names.order)) + "}"
+    def _divisors(self, divisibility: Mapping[Var, int]) -> str:
+        return ", ".join(f"{self.names.name(var)}: {divisibility[var]}" for var in self._known(divisibility))
+
+    def _known(self, facts: Iterable[Var]) -> list[Var]:
+        """The variables in the order of the text; those that the function lost are left out."""
+        shown = (var for var in facts if var in self.names or names.is_special(var))
+        return sorted(shown, key=self.names.order)
 
     # ------------------------------------------------------------------------------------------------ statements
 

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from tilekit import dtypes
@@ -255,14 +256,14 @@ class _FunctionVerifier:
         if self.facts is None or tensor in self.facts.defined:
             return
         if tensor not in self.made_at:
-            raise _error("TK192", f"{self._tensor_name(tensor)} is used before it is defined", span)
-        error = _error("TK192", f"{self._tensor_name(tensor)} is not defined on every path that leads here", span)
+            raise _error("TK192", f"{self._names.name(tensor)} is used before it is defined", span)
+        error = _error("TK192", f"{self._names.name(tensor)} is not defined on every path that leads here", span)
         raise error.noted("it is defined here", self.made_at[tensor])
 
     def _written(self, tensor: Tensor, span: Span | None) -> None:
         if self.facts is None or not isinstance(tensor, RegisterTensor) or tensor in self.facts.written:
             return
-        error = _error("TK193", f"{self._tensor_name(tensor)} is read before it is written", span)
+        error = _error("TK193", f"{self._names.name(tensor)} is read before it is written", span)
         raise error.noted("it is made here, without a value", self.made_at[tensor])
 
     def _scalars(self, inst: Instruction, span: Span | None) -> None:
@@ -275,7 +276,7 @@ class _FunctionVerifier:
 
     def _output(self, tensor: Tensor, span: Span | None) -> None:
         with self._placed(span):
-            invariants.check_tensor(tensor, self._tensor_name(tensor))
+            invariants.check_tensor(tensor, self._names.name(tensor))
         self._layout(tensor, span)
         self.made_at.setdefault(tensor, span)
         if self.facts is not None:
@@ -286,11 +287,12 @@ class _FunctionVerifier:
         if not isinstance(tensor, RegisterTensor) or tensor.optional_layout is None:
             return
         if (wanted := tensor.optional_layout.spatial_size) != threads:
-            name = self._tensor_name(tensor)
+            name = self._names.name(tensor)
             raise _error("TK303", f"the layout of {name} is for {wanted} threads, but {threads} run it", span)
 
-    def _tensor_name(self, tensor: Tensor) -> str:
-        return Names.of_function(self.func).name(tensor)
+    @cached_property
+    def _names(self) -> Names:
+        return Names.of_function(self.func)
 
     @contextmanager
     def _placed(self, span: Span | None) -> Generator[None]:
