@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random scalar expressions of every dtype, and values for their variables."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -15,6 +17,18 @@ SCALARS = (*NUMBERS, dtypes.boolean)
 
 # functions whose value is the same on every machine, to the last bit
 EXACT = ("floor", "ceil", "round", "trunc", "abs", "minimum", "maximum", "isnan", "isinf", "sqrt")
+
+
+def dtype_of(e):
+    """The dtype of an expression that is no pointer."""
+    dtype = scalar.dtype_of(e)
+    assert isinstance(dtype, dtypes.DataType)
+    return dtype
+
+
+def hidet_var(name, dtype) -> Any:
+    """A variable on which hidet's own operators are tried, which its declaration hides."""
+    return scalar.var(name, dtype)
 
 
 def numbers(dtype):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import tilekit
+from tests.lowir.expressions import dtype_of
 from tilekit import dtypes
 from tilekit.ir.analysis.scalar_analysis import Fact, Facts
 from tilekit.lowir import scalar
@@ -54,16 +55,16 @@ def run_on_cpu(text, kernel, arrays, folder):
 
 def values_in_cpp(expressions, variables, env, folder, knowledge=None):
     """What the printed C++ of expressions gives, for these values of their variables."""
-    kinds = [dtype for dtype in variables if dtype in {scalar.dtype_of(v) for v in env}]
+    kinds = [dtype for dtype in variables if dtype in {dtype_of(v) for v in env}]
     inputs = {dtype: scalar.var(f"in_{dtype.short_name}", ~dtype) for dtype in kinds}
-    results = sorted({scalar.dtype_of(e) for e in expressions}, key=lambda dtype: dtype.name)
+    results = sorted({dtype_of(e) for e in expressions}, key=lambda dtype: dtype.name)
     outputs = {dtype: scalar.var(f"out_{dtype.short_name}", ~dtype) for dtype in results}
     builder = KernelBuilder(1, knowledge)
     for dtype in kinds:
         for k, v in enumerate(variables[dtype]):
             builder.declare(v, builder.buffer_load(inputs[dtype], k))
     for k, e in enumerate(expressions):
-        builder.buffer_store(outputs[scalar.dtype_of(e)], k, e)
+        builder.buffer_store(outputs[dtype_of(e)], k, e)
     module = builder.finish("kernel", [*inputs.values(), *outputs.values()], read_only=[*inputs.values()])
 
     from tilekit.lowir import passes, printer
@@ -72,4 +73,4 @@ def values_in_cpp(expressions, variables, env, folder, knowledge=None):
     sources = [np.stack([env[v] for v in variables[dtype]]) for dtype in kinds]
     targets = [np.zeros(len(expressions), dtypes.numpy_dtype(dtype)) for dtype in results]
     run_on_cpu(text, "kernel", [*sources, *targets], folder)
-    return [targets[results.index(scalar.dtype_of(e))][k] for k, e in enumerate(expressions)], text
+    return [targets[results.index(dtype_of(e))][k] for k, e in enumerate(expressions)], text

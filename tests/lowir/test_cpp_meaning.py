@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.lowir.expressions import EXACT, SCALARS, environments, expressions, same, variables
+from tests.lowir.expressions import EXACT, SCALARS, dtype_of, environments, expressions, same, variables
 from tests.lowir.kernels import Known, values_in_cpp
 from tilekit import dtypes
 from tilekit.ir.analysis.scalar_analysis import Fact
@@ -23,7 +23,7 @@ def never_by_zero(e):
     """`e`, each divisor of it made odd: C++ stops at division by zero, which has no meaning."""
     parts = [never_by_zero(part) for part in scalar.children(e)]
     if isinstance(e, (Div, Mod)) and scalar.is_integer(scalar.dtype_of(e)):
-        parts[1] = scalar.bitwise_or(parts[1], scalar.constant(scalar.dtype_of(e), 1))
+        parts[1] = scalar.bitwise_or(parts[1], scalar.constant(dtype_of(e), 1))
     return scalar.rebuild(e, parts)
 
 

@@ -9,7 +9,7 @@ from tilekit.diag import CodegenError
 from tilekit.dtypes import boolean, float16, float32, float64, int8, int32, int64, uint8, uint32
 from tilekit.lowir import cxx, names, prims, printer, scalar
 from tilekit.lowir.build import ALL, KernelBuilder
-from tilekit.lowir.nodes import BlackBoxStmt, Function, IRModule, Stmt
+from tilekit.lowir.nodes import BlackBoxStmt, Function, HVoidType, IRModule, Stmt
 
 
 def i32(number):
@@ -288,9 +288,9 @@ def test_an_unknown_statement_is_refused():
     class Strange(Stmt):
         pass
 
-    function = Function("k", [], Strange(), None, "cuda_kernel", {"cuda.block_dim": 32})
+    function = Function("k", [], Strange(), HVoidType(), "cuda_kernel", {"cuda.block_dim": 32})
     with pytest.raises(CodegenError, match="does not know the statement Strange"):
         printer.print_module(IRModule({"k": function}))
-    raw = Function("k", [], BlackBoxStmt("raw text"), None, "cuda_kernel", {"cuda.block_dim": 32})
+    raw = Function("k", [], BlackBoxStmt("raw text"), HVoidType(), "cuda_kernel", {"cuda.block_dim": 32})
     with pytest.raises(CodegenError, match="does not know the statement BlackBoxStmt"):
         printer.print_module(IRModule({"k": raw}))

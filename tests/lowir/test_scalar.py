@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.lowir.expressions import INTEGERS, NUMBERS, SCALARS, environments, expressions, numbers, same, variables
+from tests.lowir.expressions import (
+    INTEGERS,
+    NUMBERS,
+    SCALARS,
+    dtype_of,
+    environments,
+    expressions,
+    hidet_var,
+    numbers,
+    same,
+    variables,
+)
 from tilekit import dtypes
 from tilekit.diag import LanguageError
 from tilekit.dtypes import bfloat16, boolean, float16, float32, float64, int8, int32, int64, uint8, uint32, uint64
@@ -33,7 +45,7 @@ def test_an_expression_of_constants_folds_to_what_it_evaluates_to(data):
     e = data.draw(expressions(dtype, NAMES))
     env = data.draw(environments(NAMES))
     unfolded = scalar_eval.evaluate(e, env)
-    numbers_of = {v: scalar.constant(scalar.dtype_of(v), env[v].item()) for v in env}
+    numbers_of = {v: scalar.constant(dtype_of(v), env[v].item()) for v in env}
     assert same(scalar_eval.evaluate(scalar.rewrite(e, numbers_of), {}), unfolded)
 
 
@@ -189,7 +201,8 @@ def test_pointers_move_by_elements_and_cast_to_pointers():
 def test_every_type_has_its_counterpart_in_hidet():
     for dtype in dtypes.ALL:
         assert types.from_hidet(types.to_hidet(dtype)) is dtype
-        assert types.to_hidet(dtype).nbits == dtype.nbits
+        hidet_type: Any = types.to_hidet(dtype)
+        assert hidet_type.nbits == dtype.nbits
         assert types.from_hidet(types.to_hidet(~dtype)) == ~dtype
     assert types.from_hidet(types.to_hidet(dtypes.void_p)) == dtypes.void_p
 
@@ -238,7 +251,7 @@ def test_host_code_on_parameters_means_what_it_says(n):
 
 
 def test_a_number_beside_an_expression_takes_its_dtype():
-    wide, unsigned = scalar.var("wide", int64), scalar.var("unsigned", uint32)
+    wide, unsigned = hidet_var("wide", int64), hidet_var("unsigned", uint32)
     assert scalar.dtype_of(scalar.normalize(wide % 16)) is int64
     assert scalar.dtype_of(scalar.normalize(unsigned + 1)) is uint32
     assert scalar.dtype_of(scalar.normalize(unsigned - (-1))) is int64
@@ -253,8 +266,7 @@ def test_hidets_overflowing_constants_wrap():
 
 
 def test_mixed_operands_of_hidet_get_casts(n):
-    x = scalar.var("x", float32)
-    wide = scalar.var("wide", int64)
+    x, wide = hidet_var("x", float32), hidet_var("wide", int64)
     assert scalar.structurally_equal(scalar.normalize(n + wide), scalar.add(scalar.cast(n, int64), wide))
     assert scalar.structurally_equal(scalar.normalize(x / n), scalar.div(x, scalar.cast(n, float32)))
 
@@ -269,4 +281,4 @@ def test_normalizing_what_the_constructors_built_changes_nothing(data):
 def test_casts_of_constants_convert(number, dtype):
     source = dtypes.float64 if dtype is not float64 else int64
     folded = scalar.cast(scalar.constant(source, number), dtype)
-    assert scalar.constant_value(folded) == dtypes.convert(source(number).rounded, dtype)
+    assert scalar.constant_value(folded) == dtypes.convert(source.constant(number).rounded, dtype)

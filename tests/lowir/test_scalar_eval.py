@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lowir.expressions import (
@@ -11,6 +11,7 @@ from tests.lowir.expressions import (
     SCALARS,
     environments,
     expressions,
+    hidet_var,
     numbers,
     same,
     variables,
@@ -23,6 +24,7 @@ from tilekit.lowir import scalar, scalar_eval
 NAMES = variables()
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_an_array_evaluates_as_its_elements_do(data):
     e = data.draw(expressions(data.draw(st.sampled_from(SCALARS)), NAMES))
@@ -84,7 +86,7 @@ def names(v):
 
 
 def test_a_grid_is_integer_python():
-    n = scalar.var("n", int32)
+    n = hidet_var("n", int32)
     assert scalar_eval.to_host(scalar.normalize((n + 15) // 16), names) == "((n + 15) // 16)"
     wide = scalar.minimum(scalar.cast(n, int64), scalar.constant(int64, 4))
     assert scalar_eval.to_host(wide, names) == "min(n, 4)"

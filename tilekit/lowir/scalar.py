@@ -28,6 +28,9 @@ minimum maximum     call of that name  a nan on either side is the result; -0 is
 call                call of that name  `FUNCTIONS`; round is to nearest even, abs of the lowest integer wraps
 ==================  =================  ================================================================================
 
+That signed integers wrap is promised by the evaluator and on the CPU; compilers for GPUs may assume that they do not
+overflow, so no emitter relies on it.
+
 Operands have equal types: nothing is promoted here (`promote` does it for the front end, by explicit casts). Constants
 fold, exactly as above; beyond that only `x+0 x*1 x*0 x//1 x%1` on integers and decided conditions are simplified.
 """
@@ -80,7 +83,6 @@ from tilekit.lowir.nodes import (
 from tilekit.lowir.types import Type
 
 _vars: Any = _load.load("ir.primitives.cuda.vars")
-
 
 # what follows the library's namespace in generated code is the function's name here
 NAMESPACE = "tk::"
@@ -266,7 +268,7 @@ def c_mod(a: Expr, b: Expr) -> Expr:
 
 
 def neg(a: Expr) -> Expr:
-    dtype = _number("-", a)
+    dtype = _numeric("-", a)
     return _constant(dtype, -a.value) if isinstance(a, Constant) else Neg(a)
 
 
@@ -316,7 +318,7 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
         )
     if len(args) != function.arity:
         raise LanguageError("TK216", f"{name} takes {function.arity} arguments, not {len(args)}")
-    dtype = _number(name, args[0]) if function.arity == 1 else _numeric(name, *args)
+    dtype = _numeric(name, *args)
     if function.domain is Domain.FLOAT and not dtype.is_float():
         raise LanguageError("TK211", f"{name} takes a float, not {dtype}", help=f"cast it first: {name}(float32(x))")
     if function.domain is Domain.INT and not dtype.is_integer():
@@ -599,10 +601,6 @@ def _same(what: str, *operands: Expr) -> DataType:
         if dtype_of(other) != dtype:
             raise _mismatch(what, operands[0], other)
     return dtype
-
-
-def _number(what: str, a: Expr) -> DataType:
-    return _numeric(what, a)
 
 
 def _numeric(what: str, *operands: Expr) -> DataType:
