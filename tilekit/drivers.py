@@ -165,9 +165,11 @@ def build_program(
     text = str(prog)
     toolchain = _toolchain(target, device, config)
     options = {"target": target.name, "device": device.value, "toolchain": toolchain.identity}
-    options["ptxas_optimization"] = str(not config.disable_ptxas_opt)
+    options |= {"ptxas_optimization": str(not config.disable_ptxas_opt), "dump_ir": str(config.dump_ir)}
+    if config.dump_ir:
+        options["dump_ir"] = "True"  # an entry with its dump is not the entry without it
     key = cache.key({"program": text, "compiler": fingerprint.backend().digest(), **options})
-    entry = None if config.dump_ir else cache.lookup(key)
+    entry = cache.lookup(key)
     if entry is not None:
         return _compiled(entry, cached=True, recorder=None)
     recorder = Recorder()
