@@ -98,6 +98,7 @@ def test_bad_line_is_named_with_what_was_expected(line, message):
             "line 1, column 62: expected {parameter: divisor, …}",
         ),
         ("def f(:", "line 1, column 7: invalid syntax"),
+        (HEADER + HEADER, "line 11, column 1: there is already a function f"),
     ],
 )
 def test_bad_header_is_named_with_what_was_expected(header, message):

@@ -11,13 +11,13 @@ import dataclasses
 import enum
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tilekit import dtypes
-from tilekit.diag import errors, suggest
+from tilekit.diag import suggest
 from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
-from tilekit.ir import instructions, layout
+from tilekit.ir import instructions
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Analysis, Function, Metadata
 from tilekit.ir.inst import REGISTRY, Instruction, Role
@@ -25,7 +25,7 @@ from tilekit.ir.layout import parser as layout_parser
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import Stmt
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, Tensor
-from tilekit.ir.text import names
+from tilekit.ir.text import names, syntax
 from tilekit.lowir import scalar, scalar_text
 from tilekit.lowir.scalar import Expr, Var
 
@@ -36,8 +36,12 @@ T = TypeVar("T")
 
 def parse_program(text: str) -> Program:
     """The program that prints as `text`."""
-    functions = [_FunctionReader(node).function() for node in _parsed(text)]
-    return Program.create({func.name: func for func in functions})
+    functions: dict[str, Function] = {}
+    for node in _parsed(text):
+        if node.name in functions:
+            syntax.fail(node, f"there is already a function {node.name}")
+        functions[node.name] = _FunctionReader(node).function()
+    return Program.create(functions)
 
 
 def parse_function(text: str) -> Function:
@@ -49,10 +53,10 @@ def _parsed(text: str) -> Iterator[ast.FunctionDef]:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise _error(error.lineno or 1, (error.offset or 1) - 1, error.msg) from None
+        raise syntax.complaint(error.lineno or 1, (error.offset or 1) - 1, error.msg) from None
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef):
-            _fail(node, "expected a function: @kernel(…) and def name(…):")
+            syntax.fail(node, "expected a function: @kernel(…) and def name(…):")
         yield node
 
 
@@ -68,15 +72,15 @@ class _FunctionReader:
     def function(self) -> Function:
         node = self.node
         header = self._header()
-        params = [self._declare(arg, self._scalar_type(_annotation(arg))) for arg in node.args.args]
+        params = [self._declare(arg, self._scalar_type(syntax.annotation(arg))) for arg in node.args.args]
         indices = self._block_indices(header)
         body = self.block(node.body)
         # facts may speak of variables of the body
         metadata = Metadata.create(
             grid_blocks=self._three(header["grid"], self.expr),
-            cluster_blocks=self._three(header["cluster"], _integer) if "cluster" in header else (1, 1, 1),
+            cluster_blocks=self._three(header["cluster"], syntax.integer) if "cluster" in header else (1, 1, 1),
             block_indices=indices,
-            num_warps=_integer(header["warps"]),
+            num_warps=syntax.integer(header["warps"]),
             param2divisibility=self._divisors(header["divisibility"]) if "divisibility" in header else None,
             analysis=self._analysis(header["analysis"]) if "analysis" in header else None,
         )
@@ -87,12 +91,12 @@ class _FunctionReader:
             case [ast.Call(func=ast.Name(id="kernel"), args=[]) as call]:
                 pass
             case _:
-                _fail(self.node, "expected @kernel(grid=…, warps=…) before the function")
+                syntax.fail(self.node, "expected @kernel(grid=…, warps=…) before the function")
         allowed = ("grid", "cluster", "block_indices", "warps", "divisibility", "analysis")
-        header = _keywords(call, "@kernel", allowed)
+        header = syntax.keywords(call, "@kernel", allowed)
         for name in ("grid", "warps"):
             if name not in header:
-                _fail(call, f"@kernel needs {name}=")
+                syntax.fail(call, f"@kernel needs {name}=")
         return header
 
     def _block_indices(self, header: Mapping[str, ast.expr]) -> list[Var]:
@@ -101,39 +105,39 @@ class _FunctionReader:
         return self._three(header["block_indices"], self._block_index)
 
     def _block_index(self, node: ast.expr) -> Var:
-        name = _identifier(node)
+        name = syntax.identifier(node)
         return names.SPECIAL[name] if name in names.SPECIAL else self._declare(node, dtypes.int32, name)
 
     def _three(self, node: ast.expr, read: Callable[[ast.expr], T]) -> list[T]:
-        values = [read(element) for element in _elements(node)]
+        values = [read(element) for element in syntax.elements(node)]
         if len(values) != 3:
-            _fail(node, f"expected a list of 3, one for each axis, got {len(values)}")
+            syntax.fail(node, f"expected a list of 3, one for each axis, got {len(values)}")
         return values
 
     def _analysis(self, node: ast.expr) -> Analysis:
         divisibility, lower, upper = dict[Var, int](), dict[Var, int](), dict[Var, int]()
-        for fact in _elements(node):
+        for fact in syntax.elements(node):
             match fact:
                 case ast.Compare(ast.BinOp(var, ast.Mod(), divisor), [ast.Eq()], [ast.Constant(0)]):
-                    divisibility[self._var(var)] = _integer(divisor)
+                    divisibility[self._var(var)] = syntax.integer(divisor)
                 case ast.Compare(low, [ast.LtE(), ast.LtE()], [var, high]):
-                    lower[self._var(var)], upper[self._var(var)] = _integer(low), _integer(high)
+                    lower[self._var(var)], upper[self._var(var)] = syntax.integer(low), syntax.integer(high)
                 case ast.Compare(ast.Name() as var, [ast.LtE()], [high]):
-                    upper[self._var(var)] = _integer(high)
+                    upper[self._var(var)] = syntax.integer(high)
                 case ast.Compare(low, [ast.LtE()], [var]):
-                    lower[self._var(var)] = _integer(low)
+                    lower[self._var(var)] = syntax.integer(low)
                 case _:
-                    _fail(fact, "expected a fact: i % 4 == 0, 0 <= i, or 0 <= i <= 12")
+                    syntax.fail(fact, "expected a fact: i % 4 == 0, 0 <= i, or 0 <= i <= 12")
         return Analysis(divisibility, lower, upper)
 
     def _divisors(self, node: ast.expr) -> dict[Var, int]:
         if not isinstance(node, ast.Dict):
-            _fail(node, "expected {parameter: divisor, …}")
+            syntax.fail(node, "expected {parameter: divisor, …}")
         divisors: dict[Var, int] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                _fail(node, "expected {parameter: divisor, …}")
-            divisors[self._var(key)] = _integer(value)
+                syntax.fail(node, "expected {parameter: divisor, …}")
+            divisors[self._var(key)] = syntax.integer(value)
         return divisors
 
     # ------------------------------------------------------------------------------------------------ statements
@@ -153,7 +157,7 @@ class _FunctionReader:
         match node:
             case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="Let"), slice=type_)):
                 if node.value is None:
-                    _fail(node, "expected a value: name: Let[type] = value")
+                    syntax.fail(node, "expected a value: name: Let[type] = value")
                 value = self.expr(node.value)
                 return (self._declare(node.target, self._scalar_type(type_)),), (value,)
             case _:
@@ -187,12 +191,12 @@ class _FunctionReader:
             case ast.Expr(value=ast.Call() as call):
                 return stmts.InstStmt(self.instruction(call, None), span=span)
             case _:
-                _fail(node, "expected an instruction or a statement of the tile IR")
+                syntax.fail(node, "expected an instruction or a statement of the tile IR")
 
     def _for(self, target: ast.expr, range_: ast.Call, body: list[ast.stmt], span: Span) -> Stmt:
         if len(range_.args) != 1:
-            _fail(range_, "expected range(extent)")
-        options = _keywords(range_, "range", ("dtype", "unroll"))
+            syntax.fail(range_, "expected range(extent)")
+        options = syntax.keywords(range_, "range", ("dtype", "unroll"))
         extent = self.expr(range_.args[0])
         dtype = self._scalar_type(options["dtype"]) if "dtype" in options else scalar.dtype_of(extent)
         unroll: int | None = None
@@ -201,7 +205,7 @@ class _FunctionReader:
                 case ast.Constant(value="all"):
                     unroll = -1
                 case factor:
-                    unroll = _integer(factor)
+                    unroll = syntax.integer(factor)
         return stmts.ForStmt(self._declare(target, dtype), extent, self.block(body), unroll, span=span)
 
     def _assign(self, target: ast.expr, value: ast.expr, span: Span) -> Stmt:
@@ -209,27 +213,27 @@ class _FunctionReader:
         if isinstance(named, Var):
             return stmts.AssignStmt(named, self.expr(value), span=span)
         if not isinstance(value, ast.Call):
-            _fail(value, "expected an instruction: a tensor gets a value from nothing else")
+            syntax.fail(value, "expected an instruction: a tensor gets a value from nothing else")
         return stmts.InstStmt(self.instruction(value, named), span=span)
 
     # ---------------------------------------------------------------------------------------------- instructions
 
     def instruction(self, call: ast.Call, output: Tensor | None) -> Instruction:
-        opcode = _identifier(call.func)
+        opcode = syntax.identifier(call.func)
         cls = REGISTRY.get(opcode)
         if cls is None:
             near = suggest(opcode, REGISTRY)
-            _fail(call, f"there is no instruction {opcode!r}", f"did you mean {near}?" if near else None)
+            syntax.fail(call, f"there is no instruction {opcode!r}", f"did you mean {near}?" if near else None)
         roles = cls.roles()
         tensors = [name for name, role in roles.items() if role in (Role.OPERAND, Role.INOUT)]
         if len(call.args) != len(tensors):
-            _fail(call, f"{opcode} takes {len(tensors)} tensors, got {len(call.args)}")
-        given = _keywords(call, opcode, [name for name in roles if name not in tensors])
+            syntax.fail(call, f"{opcode} takes {len(tensors)} tensors, got {len(call.args)}")
+        given = syntax.keywords(call, opcode, [name for name in roles if name not in tensors])
         fields: dict[str, Any] = {name: self._operand(arg) for name, arg in zip(tensors, call.args, strict=True)}
         bound: dict[str, Var] = {}
         for name, value in given.items():
             if roles[name] is Role.BINDER:
-                fields[name] = tuple(self._bind(element, bound) for element in _elements(value))
+                fields[name] = tuple(self._bind(element, bound) for element in syntax.elements(value))
         for name, value in given.items():
             match roles[name]:
                 case Role.SCALAR:
@@ -240,7 +244,7 @@ class _FunctionReader:
                     pass
         for field in dataclasses.fields(cls):
             if field.name in roles and field.name not in fields and field.default is dataclasses.MISSING:
-                _fail(call, f"{opcode} needs {field.name}=")
+                syntax.fail(call, f"{opcode} needs {field.name}=")
         return cls(output, **fields, span=self.span(call))
 
     def _operand(self, node: ast.expr) -> Any:
@@ -252,11 +256,11 @@ class _FunctionReader:
             case _:
                 named = self._named(node)
                 if isinstance(named, Var):
-                    _fail(node, f"expected a tensor, but {ast.unparse(node)} is a scalar")
+                    syntax.fail(node, f"expected a tensor, but {ast.unparse(node)} is a scalar")
                 return named
 
     def _bind(self, node: ast.expr, bound: dict[str, Var]) -> Var:
-        name = _identifier(node)
+        name = syntax.identifier(node)
         return bound.setdefault(name, scalar.var(name, dtypes.int32))
 
     def _scalars(self, node: ast.expr, bound: Mapping[str, Var]) -> Any:
@@ -276,7 +280,7 @@ class _FunctionReader:
                 return bound[name]
             return self._var(next(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name))
 
-        with _placed(node):
+        with syntax.placed(node):
             return scalar_text.from_text(node, lookup)
 
     def _var(self, node: ast.expr) -> Var:
@@ -284,37 +288,37 @@ class _FunctionReader:
             return names.SPECIAL[node.id]
         named = self._named(node)
         if not isinstance(named, Var):
-            _fail(node, f"expected a scalar, but {ast.unparse(node)} is a tensor")
+            syntax.fail(node, f"expected a scalar, but {ast.unparse(node)} is a tensor")
         return named
 
     def _named(self, node: ast.expr) -> Tensor | Var:
-        name = _identifier(node)
+        name = syntax.identifier(node)
         if name not in self.named:
             near = suggest(name, self.named)
-            _fail(node, f"{name} is not defined before this line", f"did you mean {near}?" if near else None)
+            syntax.fail(node, f"{name} is not defined before this line", f"did you mean {near}?" if near else None)
         return self.named[name]
 
     def _declare(self, node: ast.expr | ast.arg, type_: DataType | PointerType, name: str | None = None) -> Var:
         """The variable of that name; a name that is declared once more, say by a second loop, is the same variable."""
-        name = name or (node.arg if isinstance(node, ast.arg) else _identifier(node))
+        name = name or (node.arg if isinstance(node, ast.arg) else syntax.identifier(node))
         if name in names.SPECIAL:
-            _fail(node, f"{name} cannot be declared: it is a coordinate that every kernel has")
+            syntax.fail(node, f"{name} cannot be declared: it is a coordinate that every kernel has")
         old = self.named.get(name)
         if old is None:
             var = self.named[name] = scalar.var(name, type_)
             return var
         if not isinstance(old, Var) or scalar.dtype_of(old) != type_:
-            _fail(node, f"{name} already has another type")
+            syntax.fail(node, f"{name} already has another type")
         return old
 
     def _scalar_type(self, node: ast.expr) -> DataType | PointerType:
-        with _placed(node):
+        with syntax.placed(node):
             return dtypes.parse_type(ast.unparse(node))
 
     def _new_tensor(self, target: ast.expr, annotation: ast.expr) -> Tensor:
-        name = _identifier(target)
+        name = syntax.identifier(target)
         if name in self.named:
-            _fail(target, f"{name} already has a type")
+            syntax.fail(target, f"{name} already has a type")
         tensor = self.named[name] = self._tensor_type(annotation).replace(name=name)
         return tensor
 
@@ -323,31 +327,31 @@ class _FunctionReader:
         place: ast.expr | None = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             node, place = node.left, node.right
-        with _placed(node):
+        with syntax.placed(node):
             match node:
                 case ast.Subscript(value=ast.Name(id="Global"), slice=ast.Subscript(value=dtype, slice=extents)):
-                    shape = tuple(map(self.expr, _elements(extents)))
+                    shape = tuple(map(self.expr, syntax.elements(extents)))
                     strides = None if place is None else self._strides(place)
                     plain = GlobalLayout.row_major(shape)
                     return GlobalTensor.create(self._dtype(dtype), GlobalLayout(shape, strides) if strides else plain)
                 case ast.Subscript(value=dtype, slice=extents):
                     register_layout = None if place is None else layout_parser.from_ast(place)
-                    shape = list(map(_integer, _elements(extents)))
+                    shape = list(map(syntax.integer, syntax.elements(extents)))
                     return RegisterTensor.create(self._dtype(dtype), shape, register_layout)
                 case _:
-                    _fail(node, "expected the type of a tensor: f32[8, 16] or Global[f32[m, n]]")
+                    syntax.fail(node, "expected the type of a tensor: f32[8, 16] or Global[f32[m, n]]")
 
     def _strides(self, node: ast.expr) -> tuple[Expr, ...]:
         match node:
             case ast.Call(func=ast.Name(id="strides"), args=args, keywords=[]):
                 return tuple(map(self.expr, args))
             case _:
-                _fail(node, "expected strides(…)")
+                syntax.fail(node, "expected strides(…)")
 
     def _dtype(self, node: ast.expr) -> DataType:
         dtype = self._scalar_type(node)
         if not isinstance(dtype, DataType):
-            _fail(node, f"a tensor of {dtype} does not exist")
+            syntax.fail(node, f"a tensor of {dtype} does not exist")
         return dtype
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
@@ -374,13 +378,13 @@ class _Static:
             case ast.Attribute(value=ast.Name(id=enum_name), attr=member):
                 return self._member(node, enum_name, member)
             case ast.Name() | ast.UnaryOp(op=ast.Invert()):
-                with _placed(node):
+                with syntax.placed(node):
                     return dtypes.parse_type(ast.unparse(node))
             case ast.Call():
-                with _placed(node):
+                with syntax.placed(node):
                     return layout_parser.from_ast(node)
             case _:
-                _fail(node, f"expected plain data for {self.field}=")
+                syntax.fail(node, f"expected plain data for {self.field}=")
 
     def _member(self, node: ast.expr, enum_name: str, member: str) -> enum.Enum:
         for type_ in _parts(typing.get_type_hints(self.cls)[self.field]):
@@ -388,76 +392,10 @@ class _Static:
                 found = cast("dict[str, enum.Enum]", dict(type_.__members__)).get(member)
                 if found is not None:
                     return found
-        _fail(node, f"{self.field}= takes no {enum_name}.{member}")
+        syntax.fail(node, f"{self.field}= takes no {enum_name}.{member}")
 
 
 def _parts(type_: Any) -> Iterator[Any]:
     yield type_
     for argument in typing.get_args(type_):
         yield from _parts(argument)
-
-
-# ---------------------------------------------------------------------------------------------------------- the text
-
-
-def _identifier(node: ast.expr) -> str:
-    if not isinstance(node, ast.Name):
-        _fail(node, f"expected a name, got {ast.unparse(node)}")
-    return node.id
-
-
-def _annotation(arg: ast.arg) -> ast.expr:
-    if arg.annotation is None:
-        _fail(arg, f"parameter {arg.arg} needs a type: {arg.arg}: i32")
-    return arg.annotation
-
-
-def _integer(node: ast.expr) -> int:
-    match node:
-        case ast.Constant(value=int() as value) if not isinstance(value, bool):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if not isinstance(value, bool):
-            return -value
-        case _:
-            _fail(node, f"expected an integer, got {ast.unparse(node)}")
-
-
-def _elements(node: ast.expr) -> list[ast.expr]:
-    """The elements of a list, of an index `[a, b]` or `[a]`."""
-    return node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
-
-
-def _keywords(call: ast.Call, what: str, allowed: Sequence[str]) -> dict[str, ast.expr]:
-    found: dict[str, ast.expr] = {}
-    for keyword in call.keywords:
-        name = keyword.arg or "**"
-        if name not in allowed:
-            near = suggest(name, allowed)
-            _fail(keyword.value, f"{what} takes no {name}=", f"did you mean {near}?" if near else None)
-        found[name] = keyword.value
-    return found
-
-
-def _error(line: int, column: int, message: str, help: str | None = None) -> errors.LanguageError:
-    return errors.LanguageError("TK190", f"tile IR, line {line}, column {column + 1}: {message}", help=help)
-
-
-def _fail(node: ast.stmt | ast.expr | ast.arg, message: str, help: str | None = None) -> NoReturn:
-    raise _error(node.lineno, node.col_offset, message, help)
-
-
-class _placed:
-    """Gives an error from below the place in the text where it happened."""
-
-    def __init__(self, node: ast.expr) -> None:
-        self.node = node
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, errors.TilekitError) and error.code != "TK190":
-            where = self.node
-            raise _error(where.lineno, where.col_offset, error.message, error.diagnostic.help) from error
-        if isinstance(error, layout.LayoutOperationError):
-            raise _error(self.node.lineno, self.node.col_offset, str(error)) from error
