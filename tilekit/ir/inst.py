@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, dataclass_transform
@@ -101,6 +102,7 @@ class Instruction(Node, metaclass=_InstructionMeta):
         REGISTRY[opcode] = cls
 
     @classmethod
+    @functools.cache
     def roles(cls) -> Mapping[str, Role]:
         """The role of each field of this class, in order; `output` and `span` have none."""
         return {f.name: f.metadata["role"] for f in dataclasses.fields(cls) if "role" in f.metadata}

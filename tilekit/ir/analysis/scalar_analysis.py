@@ -124,7 +124,8 @@ class Facts:
         if analysis is None:
             return Facts()
         variables = {*analysis.divisibility, *analysis.lower_bound, *analysis.upper_bound}
-        return Facts({v: _stored(v, analysis) for v in variables})
+        facts = {v: _stored(v, analysis.divisibility.get(v, 1), analysis) for v in variables}
+        return Facts({v: fact for v, fact in facts.items() if fact is not None})
 
     def over(self, axes: Sequence[Var], shape: Sequence[int]) -> Facts:
         """The same facts where each axis runs over its extent."""
@@ -239,8 +240,11 @@ Rule = Callable[[Facts], Fact]
 
 
 def analyze(func: Function) -> Analysis:
-    """What is known of each scalar variable of a function, all of the values that it ever has taken together."""
-    collector = _Definitions(func.metadata)
+    """What is known of each scalar variable of a function, all of the values that it ever has taken together.
+
+    What the function's metadata say of its parameters is taken over.
+    """
+    collector = _Definitions(func.params, func.metadata)
     collector.visit(func)
     facts = _fixpoint(collector.rules)
     discrete = {v: fact for v, fact in facts.items() if _is_discrete(scalar.dtype_of(v))}
@@ -254,11 +258,14 @@ def analyze(func: Function) -> Analysis:
 class _Definitions(IRVisitor):
     """Collects, per variable, every rule that gives it a value."""
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, params: Sequence[Var], metadata: Metadata) -> None:
         super().__init__()
         self.rules: defaultdict[Var, list[tuple[tuple[Var, ...], Rule]]] = defaultdict(list)
-        for param, divisor in metadata.param2divisibility.items():
-            self._define(param, (), lambda _, p=param, d=divisor: _any_multiple(p, d))
+        given = metadata.analysis or Analysis()
+        for param in params:
+            divisor = math.lcm(metadata.param2divisibility.get(param, 1), given.divisibility.get(param, 1))
+            if (fact := _stored(param, divisor, given)) is not None:
+                self._define(param, (), lambda _, fact=fact: fact)
         for index, extent in zip(metadata.block_indices, metadata.grid_blocks, strict=True):
             self._define(index, scalar.free_vars(extent), lambda facts, e=extent: _block_index(e, facts))
 
@@ -306,11 +313,10 @@ def _fixpoint(rules: Mapping[Var, Sequence[tuple[tuple[Var, ...], Rule]]]) -> di
                 continue
             if before is not None:
                 after = before.join(after)
-                if rounds > PATIENCE:
-                    after = _widened(before, after, _dtype(var))
-            if after != before:
-                env[var] = after
-                changed = True
+            if after == before:
+                continue
+            env[var] = after if before is None or rounds <= PATIENCE else _widened(before, after, _dtype(var))
+            changed = True
     # one round down: what widening gave away too much, the rules take back
     return {var: fact for var, given in rules.items() if (fact := _joined(given, rules, env)) is not None}
 
@@ -343,17 +349,14 @@ def _block_index(extent: Expr, facts: Facts) -> Fact:
     return Fact.of(1, 0, max(min(max(exact, facts.of(extent).high), MAX_GRID) - 1, 0))
 
 
-def _any_multiple(param: Var, divisor: int) -> Fact:
-    if _is_discrete(scalar.dtype_of(param)):
-        return Fact.of(divisor, *limits(_dtype(param)))
-    return Fact(divisor, 0, 2**64 - 1)
-
-
-def _stored(var: Var, analysis: Analysis) -> Fact:
-    divisor = analysis.divisibility.get(var, 1)
-    if not _is_discrete(scalar.dtype_of(var)):
-        return _any_multiple(var, divisor)
-    low, high = limits(_dtype(var))
+def _stored(var: Var, divisor: int, analysis: Analysis) -> Fact | None:
+    """The fact that an analysis gives, with a divisor of its own; None for floats."""
+    dtype = scalar.dtype_of(var)
+    if isinstance(dtype, PointerType):
+        return Fact(divisor, 0, 2**64 - 1)
+    if not _is_discrete(dtype):
+        return None
+    low, high = limits(dtype)
     return Fact.of(divisor, analysis.lower_bound.get(var, low), analysis.upper_bound.get(var, high))
 
 

@@ -18,7 +18,7 @@ from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, operand, static
 from tilekit.ir.layout import mapping
 from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.layouts import LayoutContext, broadcast_to
+from tilekit.ir.layouts import LayoutContext, broadcast_from, broadcast_to
 from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.surface import Number, Surface, broadcast_shapes, same_dtype
 from tilekit.ir.tensor import RegisterTensor
@@ -73,14 +73,21 @@ class Elementwise(Instruction):
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
         out = self.register_output
         full = next((t for t in (out, *self.register_inputs) if t in known and t.shape == out.shape), None)
-        if full is None:
+        layout = known[full] if full is not None else self._meeting(known) if ctx.insists else None
+        if layout is None:
             return {}
-        layout = known[full]
-        found = {} if out in known else {out: layout}
-        for tensor in self.register_inputs:
-            if tensor not in known:
-                found[tensor] = broadcast_to(layout, tensor.shape)
-        return found
+        wanted = {t: broadcast_to(layout, t.shape) for t in self.register_inputs} | {out: layout}
+        return {tensor: wanted[tensor] for tensor in wanted if tensor not in known}
+
+    def _meeting(self, known: Layouts) -> RegisterLayout | None:
+        """A layout of the result that finds every known operand where it needs it."""
+        out = self.register_output
+        operands = [known[t] for t in self.register_inputs if t in known]
+        for operand in operands:
+            layout = broadcast_from(operand, out.shape, out.dtype)
+            if all(mapping.local_map(layout, other) is not None for other in operands):
+                return layout
+        return None
 
     def check(self, layouts: Layouts) -> str | None:
         out = layouts[self.register_output]

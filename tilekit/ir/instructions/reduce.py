@@ -15,11 +15,11 @@ from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, operand, static
 from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.layouts import LayoutContext
+from tilekit.ir.layouts import LayoutContext, broadcast_from
 from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface
 from tilekit.ir.tensor import RegisterTensor
-from tilekit.lowir import scalar
+from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Expr
 
 
@@ -34,16 +34,32 @@ class Reduction:
 
 def _sum(data: Array, axes: tuple[int, ...]) -> Array:
     # floats are summed in float64, so that the oracle's own rounding does not hide a wrong kernel
-    wide = np.float64 if data.dtype.kind not in "iub" else data.dtype
-    return np.sum(data.astype(wide), axis=axes, keepdims=True, dtype=wide)
+    wide = np.int64 if "int" in data.dtype.name else np.float64
+    return np.sum(data.astype(wide), axis=axes, keepdims=True)
+
+
+def _folded(combine: Callable[[Expr, Expr], Expr]) -> Callable[[Array, tuple[int, ...]], Array]:
+    """A reduction by the very operation that kernels combine two elements with."""
+
+    def over(data: Array, axes: tuple[int, ...]) -> Array:
+        front = np.moveaxis(data, axes, range(len(axes)))
+        parts = front.reshape(-1, *front.shape[len(axes) :])
+        x, y = (scalar.var(name, dtypes.from_numpy(data.dtype)) for name in "xy")
+        while len(parts) > 1:
+            half = len(parts) // 2
+            pairs = scalar_eval.evaluate(combine(x, y), {x: parts[:half], y: parts[half : 2 * half]})
+            parts = np.concatenate([pairs, parts[2 * half :]])
+        return np.expand_dims(parts[0], axes)
+
+    return over
 
 
 REDUCTIONS: Mapping[str, Reduction] = {
     "sum": Reduction(lambda dtype: 0, scalar.add, _sum),
-    "max": Reduction(lambda dtype: dtype.lowest, scalar.maximum, lambda x, axes: np.max(x, axis=axes, keepdims=True)),
-    "min": Reduction(lambda dtype: dtype.highest, scalar.minimum, lambda x, axes: np.min(x, axis=axes, keepdims=True)),
-    "any": Reduction(lambda dtype: False, scalar.logical_or, lambda x, axes: np.any(x, axis=axes, keepdims=True)),
-    "all": Reduction(lambda dtype: True, scalar.logical_and, lambda x, axes: np.all(x, axis=axes, keepdims=True)),
+    "max": Reduction(lambda dtype: dtype.lowest, scalar.maximum, _folded(scalar.maximum)),
+    "min": Reduction(lambda dtype: dtype.highest, scalar.minimum, _folded(scalar.minimum)),
+    "any": Reduction(lambda dtype: False, scalar.logical_or, _folded(scalar.logical_or)),
+    "all": Reduction(lambda dtype: True, scalar.logical_and, _folded(scalar.logical_and)),
 }
 
 
@@ -89,13 +105,16 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
     def propose(
         self, known: Mapping[RegisterTensor, RegisterLayout], ctx: LayoutContext
     ) -> Mapping[RegisterTensor, RegisterLayout]:
-        out = self.register_output
-        if out in known or self.x not in known:
+        out, x = self.register_output, self.x
+        if x in known:
+            return {} if out in known else {out: ops.reduce(known[x], dims=self.dims, keepdims=self.keepdim)}
+        if out not in known or not ctx.insists:
             return {}
-        return {out: ops.reduce(known[self.x], dims=list(self.dims), keepdims=self.keepdim)}
+        kept = known[out] if self.keepdim else ops.unsqueeze(known[out], self.dims)
+        return {x: broadcast_from(kept, x.shape, x.dtype)}
 
     def check(self, layouts: Mapping[RegisterTensor, RegisterLayout]) -> str | None:
-        wanted = ops.reduce(layouts[self.x], dims=list(self.dims), keepdims=self.keepdim)
+        wanted = ops.reduce(layouts[self.x], dims=self.dims, keepdims=self.keepdim)
         if layouts[self.register_output] == wanted:
             return None
         return "the result of a reduction must lie where the reduced threads are, each of them holding a copy"

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pass over the tile IR: a function from programs to programs, watched at one door.
+
+A pass keeps nothing between programs; its fields, if it has any, are its options. One that changes nothing returns the
+object that it was given, so whoever watches sees at no cost which passes mattered.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+from tilekit.events import Null, Sink, Stage
+from tilekit.ir.func import Function
+from tilekit.ir.prog import Program
+from tilekit.ir.tools.verifier import verify
+
+SILENT: Sink = Null()
+
+
+class Pass:
+    """Override `process_function`; `name` is the class's name in words."""
+
+    @property
+    def name(self) -> str:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__.removesuffix("Pass")).lower()
+
+    def process_function(self, func: Function) -> Function:
+        """The function after this pass."""
+        return func
+
+    def process_program(self, prog: Program, sink: Sink = SILENT) -> Program:
+        """The program after this pass; `sink` takes notes of what the pass found out."""
+        for func in prog:
+            prog = prog.with_function(self.process_function(func))
+        return prog
+
+    def __call__(self, prog: Program, sink: Sink = SILENT, *, check: bool = False) -> Program:
+        """Run the pass, tell `sink`, and with `check` verify what came out."""
+        sink.begin(Stage.TILE, self.name)
+        start = time.perf_counter()
+        try:
+            after = self.process_program(prog, sink)
+            seconds = time.perf_counter() - start
+            if check and after is not prog:
+                verify(after)
+        except Exception as error:
+            sink.fail(Stage.TILE, self.name, error)
+            raise
+        sink.end(Stage.TILE, self.name, prog, after, seconds)
+        return after
+
+
+def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = SILENT, *, check: bool = False) -> Program:
+    """The program after all passes, one after the other."""
+    for each in passes:
+        prog = each(prog, sink, check=check)
+    return prog

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies that nobody could tell from their source are removed.
+
+The front end copies a tile wherever one of two names might be written later, because names obey Python. Of
+`y = assign(x)` there are two kinds that need not be:
+
+*   y is written nowhere else, and x nowhere afterwards: then y is another name for x, and every use of y becomes one
+    of x;
+*   x lives only between its definition and the copy, and y does nothing in between: then x is another name for y, and
+    what computes x computes y at once. So an accumulator is updated in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilekit.ir import stmt as stmts
+from tilekit.ir.func import Function
+from tilekit.ir.functors import IRRewriter
+from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.elementwise import Elementwise
+from tilekit.ir.instructions.register import AssignInst
+from tilekit.ir.stmt import Stmt
+from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.ir.tools.instruction_collector import collect
+from tilekit.ir.tools.rewriter import rewrite
+from tilekit.transforms.base import Pass
+from tilekit.transforms.sequences import flattened
+
+
+class CopyEliminationPass(Pass):
+    """Removes copies of tiles where source and copy are never told apart."""
+
+    def process_function(self, func: Function) -> Function:
+        while (simpler := _without_one_copy(func)) is not func:
+            func = simpler
+        return func
+
+
+def copy_elimination_pass() -> Pass:
+    return CopyEliminationPass()
+
+
+def _without_one_copy(func: Function) -> Function:
+    uses = _Uses(func)
+    for copy in uses.copies:
+        target, source = copy.inst.register_output, copy.inst.x
+        if not _one_layout(target, source):
+            continue
+        if uses.is_another_name_for_its_source(copy):
+            return rewrite(_Removal(copy.inst).visit(func), {target: source})
+        if uses.is_where_its_source_ends(copy):
+            return rewrite(_Removal(copy.inst).visit(func), {source: target})
+    return func
+
+
+def _one_layout(target: RegisterTensor, source: RegisterTensor) -> bool:
+    """Whether a layout that was given to one of them is also the other's."""
+    return target is not source and target.optional_layout == source.optional_layout
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where an instruction stands: its number in program order, and the loops and the sequence around it."""
+
+    inst: Instruction
+    number: int
+    loops: tuple[Stmt, ...]
+    # the statements of the innermost block, and which of them holds this instruction itself
+    block: Sequence[Stmt]
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Copy(_Place):
+    inst: AssignInst
+
+
+class _Uses:
+    """Where each tile is read and written."""
+
+    def __init__(self, func: Function) -> None:
+        self.copies: list[_Copy] = []
+        self.reads: dict[Tensor, list[_Place]] = {}
+        self.writes: dict[Tensor, list[_Place]] = {}
+        self.count = 0
+        self._block(func.body, ())
+
+    def _block(self, body: Stmt | None, loops: tuple[Stmt, ...]) -> None:
+        block = [] if body is None else flattened(body)
+        for index, stmt in enumerate(block):
+            match stmt:
+                case stmts.InstStmt():
+                    self._instruction(stmt.inst, loops, block, index)
+                case stmts.ForStmt() | stmts.WhileStmt():
+                    self._block(stmt.body, (*loops, stmt))
+                case stmts.IfStmt():
+                    self._block(stmt.then_body, loops)
+                    self._block(stmt.else_body, loops)
+                case stmts.LetStmt():
+                    self._block(stmt.body, loops)
+                case _:
+                    pass
+
+    def _instruction(self, inst: Instruction, loops: tuple[Stmt, ...], block: Sequence[Stmt], index: int) -> None:
+        place = _Place(inst, self.count, loops, block, index)
+        self.count += 1
+        if isinstance(inst, AssignInst):
+            self.copies.append(_Copy(inst, place.number, loops, block, index))
+        for tensor in inst.reads:
+            self.reads.setdefault(tensor, []).append(place)
+        for tensor in inst.writes:
+            self.writes.setdefault(tensor, []).append(place)
+
+    def is_another_name_for_its_source(self, copy: _Copy) -> bool:
+        target, source = copy.inst.register_output, copy.inst.x
+        if len(self.writes[target]) != 1 or any(write.number > copy.number for write in self.writes.get(source, [])):
+            return False
+        # a loop around the copy and a write of its source comes back to the write: no use may wait beyond the loop
+        return all(
+            loop in read.loops
+            for loop in copy.loops
+            if any(loop in write.loops for write in self.writes.get(source, []))
+            for read in self.reads.get(target, [])
+        )
+
+    def is_where_its_source_ends(self, copy: _Copy) -> bool:
+        target, source = copy.inst.register_output, copy.inst.x
+        places = [*self.reads[source], *self.writes.get(source, [])]
+        first = min(places, key=lambda place: place.number)
+        if first.block is not copy.block or first.inst.output is not source or source in first.inst.inputs:
+            return False
+        between = copy.block[first.index : copy.index]
+        inside = {inst for stmt in between for inst in collect(stmt, Instruction)}
+        if any(place.inst not in inside for place in places if place.inst is not copy.inst):
+            return False
+        if any(collect(stmt, (stmts.BreakStmt, stmts.ReturnStmt)) for stmt in between):
+            return False
+        used = [inst for inst in inside if target in (*inst.inputs, inst.output)]
+        return all(inst is first.inst and _reads_before_it_writes(inst, target) for inst in used)
+
+
+def _reads_before_it_writes(inst: Instruction, tile: RegisterTensor) -> bool:
+    """Whether `inst` may write its result over its operand `tile`: each position depends on the same position alone."""
+    return isinstance(inst, Elementwise) and tile.shape == inst.register_output.shape
+
+
+class _Removal(IRRewriter):
+    """Deletes one instruction."""
+
+    def __init__(self, inst: Instruction) -> None:
+        super().__init__()
+        self.inst = inst
+
+    def visit_Instruction(self, inst: Instruction) -> Instruction | Stmt | None:
+        return None if inst is self.inst else inst

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recorder of a compile: it keeps the immutable objects that passes hand on, and prints them when somebody looks."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from tilekit.events import Null, Stage
+from tilekit.lowir import passes
+from tilekit.lowir.nodes import IRModule
+from tilekit.transforms.layout_inference import Choice, LayoutTrail
+
+# where one language becomes another there is nothing to compare
+_PASSES = (Stage.TILE, Stage.HIDET)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass: the very objects before and after it; `error` is what it died of."""
+
+    stage: Stage
+    name: str
+    before: object
+    after: object
+    seconds: float
+    error: BaseException | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether this is a pass that changed the program: one that does not returns the object it was given."""
+        return self.stage in _PASSES and self.after is not self.before
+
+    @property
+    def before_text(self) -> str:
+        return text_of(self.before)
+
+    @property
+    def after_text(self) -> str:
+        return text_of(self.after)
+
+    def diff(self) -> str:
+        """The lines that the pass took away and those that it added, with some around them."""
+        before, after = self.before_text.splitlines(), self.after_text.splitlines()
+        return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=2))[2:])
+
+
+class Recorder(Null):
+    """Listens to a compile and keeps references: it costs nothing until a text is asked for."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.notes: dict[str, object] = {}
+
+    def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
+        self.steps.append(Step(stage, name, before, after, seconds))
+
+    def fail(self, stage: Stage, name: str, error: BaseException) -> None:
+        self.steps.append(Step(stage, name, None, None, 0.0, error))
+
+    def note(self, key: str, value: object) -> None:
+        self.notes[key] = value
+
+    @property
+    def changed(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.changed)
+
+    def text(self) -> str:
+        """Every step in a line, and under those that changed something what they changed."""
+        return "\n".join(line for step in self.steps for line in _lines(step))
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def layouts(self) -> Mapping[str, LayoutTrail]:
+        """How each register tile came by its layout, by function."""
+        return cast("Mapping[str, LayoutTrail]", self.notes.get("layouts", {}))
+
+    def layout_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """For each register tile: its name, its type, its layout, the instruction that chose it, and why."""
+        return [_row(choice) for trail in self.layouts().values() for choice in trail]
+
+    def dump(self) -> dict[str, bytes]:
+        """A file per step: `ir/` has the program after each tile pass, `module/ir/` after each Hidet pass."""
+        files: dict[str, bytes] = {}
+        for folder, stage in (("ir", Stage.TILE), ("module/ir", Stage.HIDET)):
+            steps = [step for step in self.steps if step.stage is stage]
+            if steps:
+                files[f"{folder}/0_original.txt"] = steps[0].before_text.encode()
+            for number, step in enumerate(steps, start=1):
+                files[f"{folder}/{number}_{step.name}.txt"] = step.after_text.encode()
+        return files
+
+
+def text_of(stage_value: object) -> str:
+    """A program, a module or a source as text."""
+    if isinstance(stage_value, IRModule):
+        return passes.to_text(stage_value)
+    return "" if stage_value is None else str(stage_value)
+
+
+def _lines(step: Step) -> list[str]:
+    head = f"{step.stage.value:7} {step.name}"
+    if step.error is not None:
+        return [f"{head}: failed, {step.error}"]
+    time = f"{1e3 * step.seconds:.2f} ms"
+    if step.stage not in _PASSES:
+        return [f"{head}: {time}"]
+    if not step.changed:
+        return [f"{head}: no change, {time}"]
+    return [f"{head}: changed, {time}", *(f"    {line}" for line in step.diff().splitlines())]
+
+
+def _row(choice: Choice) -> tuple[str, str, str, str, str]:
+    tensor = choice.tensor
+    kind = f"{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
+    who = "" if choice.who is None else choice.who.opcode
+    return tensor.name, kind, str(choice.layout), who, choice.why
