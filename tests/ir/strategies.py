@@ -6,6 +6,7 @@ its own behind every pointer, and synchronizes around its stores, so that the re
 `exact` it is the same to the last bit.
 """
 
+import keyword
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -152,6 +153,7 @@ class Writer:
     def loop(self, scope):
         dtype = self.pick([I32, I32, dtypes.int64, dtypes.uint8])
         extent = scalar.constant(I32, self.draw(st.integers(0, 3))) if self.maybe() else self.short(scope)
+        extent = scalar.cast(extent, dtype)
         inner = scope.inner(in_loop=True)
         var = self.var(dtype)
         inner.add(var)
@@ -368,12 +370,17 @@ def _broadcasts(*shapes):
     return True
 
 
+def _may_name_a_parameter(name):
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
 @st.composite
 def programs(draw, *, with_layouts=True, exact=False):
     """A program that verifies, and runs on the `arguments` drawn for it."""
     held = draw(st.lists(st.sampled_from(expressions.SCALARS), min_size=1, max_size=3, unique=True))
-    n, m = scalar.var(draw(names), I32), scalar.var(draw(names), I32)
-    pointers = {dtype: scalar.var(draw(names), PointerType(dtype)) for dtype in held}
+    own = draw(st.lists(names.filter(_may_name_a_parameter), min_size=5, max_size=5, unique=True))
+    n, m = (scalar.var(name, I32) for name in own[:2])
+    pointers = {dtype: scalar.var(name, PointerType(dtype)) for dtype, name in zip(held, own[2:], strict=False)}
     warps = draw(st.sampled_from([1, 2, 4]))
     writer = Writer(draw, pointers, 32 * warps, with_layouts, exact)
     scope = Scope()

@@ -100,10 +100,6 @@ HOLLOW = "a: f32[32] = register_tensor()"
         (["break"], "line 1: break stands outside of a loop"),
         (["for i in range(f32(n)):", "    pass"], "line 1: the extent of a loop must be an integer, got float32"),
         (
-            ["for i in range(n, dtype=f32):", "    pass"],
-            "line 1: the variable of a loop must be an integer, got float32",
-        ),
-        (
             ["for i in range(n, unroll=0):", "    pass"],
             "line 1: a loop unrolls by a positive factor, or by -1 for all of it, not by 0",
         ),
@@ -291,6 +287,13 @@ def test_loop_that_counts_with_a_parameter_is_refused():
     loop = collect(prog, ForStmt)[0]
     n = prog.function.params[0]
     assert one_line(refusal(rewrite(prog, {loop: loop.replace(iter_var=n)}))) == "line 1: n is declared twice"
+
+
+def test_loop_counts_in_the_type_of_its_extent():
+    prog = program("for i in range(n):", "    pass")
+    loop = collect(prog, ForStmt)[0]
+    wide = rewrite(prog, {loop: loop.replace(iter_var=scalar.var("i", dtypes.int64))})
+    assert one_line(refusal(wide)) == "line 1: i is int64, but counts to an extent of int32"
 
 
 def test_error_without_a_place_still_says_what_is_wrong():

@@ -196,9 +196,8 @@ class _FunctionReader:
     def _for(self, target: ast.expr, range_: ast.Call, body: list[ast.stmt], span: Span) -> Stmt:
         if len(range_.args) != 1:
             syntax.fail(range_, "expected range(extent)")
-        options = syntax.keywords(range_, "range", ("dtype", "unroll"))
+        options = syntax.keywords(range_, "range", ("unroll",))
         extent = self.expr(range_.args[0])
-        dtype = self._scalar_type(options["dtype"]) if "dtype" in options else scalar.dtype_of(extent)
         unroll: int | None = None
         if "unroll" in options:
             match options["unroll"]:
@@ -206,7 +205,9 @@ class _FunctionReader:
                     unroll = -1
                 case factor:
                     unroll = syntax.integer(factor)
-        return stmts.ForStmt(self._declare(target, dtype), extent, self.block(body), unroll, span=span)
+        return stmts.ForStmt(
+            self._declare(target, scalar.dtype_of(extent)), extent, self.block(body), unroll, span=span
+        )
 
     def _assign(self, target: ast.expr, value: ast.expr, span: Span) -> Stmt:
         named = self._named(target)

@@ -187,13 +187,10 @@ class _Printer:
                 raise TypeError(f"{type(line).__name__} has no printed form")
 
     def _range(self, loop: stmts.ForStmt) -> str:
-        options = [self.expr(loop.extent)]
-        dtype = scalar.dtype_of(loop.iter_var)
-        if dtype != scalar.dtype_of(loop.extent):
-            options.append(f"dtype={print_type(dtype)}")
-        if loop.unroll_factor is not None:
-            options.append(f"unroll={'all' if loop.unroll_factor == -1 else loop.unroll_factor!r}")
-        return f"range({', '.join(options)})"
+        extent = self.expr(loop.extent)
+        if loop.unroll_factor is None:
+            return f"range({extent})"
+        return f"range({extent}, unroll={'all' if loop.unroll_factor == -1 else loop.unroll_factor!r})"
 
     # ---------------------------------------------------------------------------------------------- instructions
 

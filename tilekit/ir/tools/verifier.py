@@ -156,9 +156,10 @@ class _FunctionVerifier:
     def _for(self, stmt: stmts.ForStmt) -> None:
         extent, var = stmt.extent, stmt.iter_var
         self._expr(extent, stmt.span)
-        for what, dtype in (("extent", scalar.dtype_of(extent)), ("variable", scalar.dtype_of(var))):
-            if not scalar.is_integer(dtype):
-                raise _error("TK191", f"the {what} of a loop must be an integer, got {dtype}", stmt.span)
+        if not scalar.is_integer(dtype := scalar.dtype_of(extent)):
+            raise _error("TK191", f"the extent of a loop must be an integer, got {dtype}", stmt.span)
+        if (counter := scalar.dtype_of(var)) != dtype:
+            raise _error("TK191", f"{_name(var)} is {counter}, but counts to an extent of {dtype}", stmt.span)
         if stmt.unroll_factor is not None and stmt.unroll_factor != -1 and stmt.unroll_factor < 1:
             message = f"a loop unrolls by a positive factor, or by -1 for all of it, not by {stmt.unroll_factor}"
             raise _error("TK191", message, stmt.span)
