@@ -166,8 +166,6 @@ def build_program(
     toolchain = _toolchain(target, device, config)
     options = {"target": target.name, "device": device.value, "toolchain": toolchain.identity}
     options |= {"ptxas_optimization": str(not config.disable_ptxas_opt), "dump_ir": str(config.dump_ir)}
-    if config.dump_ir:
-        options["dump_ir"] = "True"  # an entry with its dump is not the entry without it
     key = cache.key({"program": text, "compiler": fingerprint.backend().digest(), **options})
     entry = cache.lookup(key)
     if entry is not None:
