@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-COMMENT = {".py": "#", ".tile": "#", ".h": "//", ".hpp": "//", ".cpp": "//", ".cu": "//", ".ts": "//", ".mjs": "//"}
+COMMENT = {".py": "#", ".h": "//", ".hpp": "//", ".cpp": "//", ".cu": "//", ".ts": "//", ".mjs": "//"}
 NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "artifacts", "__pycache__", ".hypothesis", "shared"}
 
 
