@@ -37,7 +37,7 @@ class Gpu:
     schedules = ({},)
 
     def __init__(self, header_cache: Path):
-        from cuda.bindings import driver
+        from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]  # made when it is built
 
         self.driver = driver
         check(driver.cuInit(0))

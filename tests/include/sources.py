@@ -87,20 +87,46 @@ def casts(source: str) -> str:
 
 
 def vectors() -> str:
-    """Kernels copy_<bytes>: each thread moves one vector through an array of bytes."""
+    """Kernels copy_<bytes> and masked_<bytes>: each thread moves a vector, the masked ones where i % 3 is not 0."""
+
+    def mover(name: str, size: int, load: str) -> str:
+        body = [
+            *INDEX,
+            f"uint8_t registers[{size}];",
+            load,
+            f"for (int32_t k = 0; k < {size}; ++k) registers[k] ^= 1;",
+            f"tk::store_global_{size}(out + (int64_t)i * {size}, registers);",
+        ]
+        return kernel(f"{name}_{size}", "int32_t n, uint8_t *x, uint8_t *out", body)
+
+    return HEADER + "\n".join(
+        text
+        for size in VECTOR_BYTES
+        for text in (
+            mover("copy", size, f"tk::load_global_{size}(registers, x + (int64_t)i * {size});"),
+            mover(
+                "masked",
+                size,
+                f"tk::load_global_or_zero_{size}(registers, i % 3 ? x + (int64_t)i * {size} : nullptr, i % 3 != 0);",
+            ),
+        )
+    )
+
+
+def constants() -> str:
+    """Kernels constants_<type>: infinity, its negative, and a NaN."""
     return HEADER + "\n".join(
         kernel(
-            f"copy_{size}",
-            "int32_t n, uint8_t *x, uint8_t *out",
+            f"constants_{dtype}",
+            f"{dtype} *out",
             [
-                *INDEX,
-                f"uint8_t registers[{size}];",
-                f"tk::load_global_{size}(registers, x + (int64_t)i * {size});",
-                f"for (int32_t k = 0; k < {size}; ++k) registers[k] ^= 1;",
-                f"tk::store_global_{size}(out + (int64_t)i * {size}, registers);",
+                "if (threadIdx.x != 0) return;",
+                f"out[0] = tk::infinity<{dtype}>();",
+                f"out[1] = -tk::infinity<{dtype}>();",
+                f"out[2] = tk::nan<{dtype}>();",
             ],
         )
-        for size in VECTOR_BYTES
+        for dtype in FLOATS
     )
 
 
@@ -159,5 +185,6 @@ def everything() -> dict[str, str]:
         **{f"casts from {dtype}": casts(dtype) for dtype in SCALARS},
         **{f"exchanges of {dtype}": exchanges(dtype) for dtype in EXCHANGED},
         "vectors": vectors(),
+        "constants": constants(),
         "barriers": barriers(),
     }

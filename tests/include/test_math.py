@@ -75,6 +75,13 @@ def test_round_takes_halves_to_the_even_neighbor(machine, dtype):
 
 
 @pytest.mark.parametrize("dtype", sources.FLOATS)
+def test_numbers_without_a_literal(machine, dtype):
+    out = np.zeros(3, NUMPY[dtype])
+    machine.run(sources.constants(), f"constants_{dtype}", [out])
+    np.testing.assert_array_equal(out.astype(np.float32), [np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("dtype", sources.FLOATS)
 def test_classification(machine, dtype):
     x = floats(NUMPY[dtype], 500, np.random.default_rng())
     np.testing.assert_array_equal(call(machine, "tests", dtype, 0, x, out=np.bool_), np.isnan(x))

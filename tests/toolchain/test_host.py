@@ -89,8 +89,9 @@ def test_a_source_that_does_not_compile_names_its_line(compiler, tmp_path):
     with pytest.raises(ToolchainError) as caught:
         compiler.build_kernel(tmp_path / "source.cu", tmp_path / "lib.so", include=tmp_path)
     assert str(caught.value).startswith("TK501: source.cu line 2: ")
-    (message, *_) = caught.value.data["messages"]
-    assert (message.line, message.severity) == (2, Severity.ERROR)
+    found = caught.value.data["messages"]
+    assert isinstance(found, tuple)
+    assert (found[0].line, found[0].severity) == (2, Severity.ERROR)
 
 
 def test_building_says_how_long_it_took(compiler, tmp_path):
