@@ -63,6 +63,8 @@ class InstantiatedScript:
                 handles = script_cls._handles = {}  # type: ignore[attr-defined]
             if key not in handles:
                 handles[key] = InstantiatedScript(script_cls, args, kwargs)
+            elif (chosen := session.chosen_target()) is not None:
+                handles[key].use_target(chosen)
             return handles[key]
 
     @property
@@ -155,7 +157,8 @@ class InstantiatedScript:
 
     def _machine(self, device: Device | None, chosen: Target | None = None) -> Machine:
         device = device or Device(DeviceKind.CPU)
-        return Machine(device, chosen or self._target or session.machine_target(device.index), config.resolve())
+        named = chosen or session.chosen_target() or self._target
+        return Machine(device, named or session.machine_target(device.index), config.resolve())
 
     # ---------------------------------------------------------------- what hangs on the kernel that ran last
 

@@ -177,6 +177,10 @@ class Kernel:
 
     def summary(self) -> str:
         """One line: kernel, target, device, passes, registers, shared memory, spills, compile and run time."""
+        return " · ".join(self.facts())
+
+    def facts(self) -> list[str]:
+        """What the summary says, piece by piece."""
         chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
         parts = [f"{self.script}({chosen})" if chosen else self.script, self.machine.target.name, self.where]
         changed = len(self.changed_passes)
@@ -189,7 +193,7 @@ class Kernel:
         parts.append("cached" if self.cached else f"compiled in {seconds(self.compile_seconds)}")
         if self.last_run is not None and self.last_run.seconds is not None:
             parts.append(f"ran in {seconds(self.last_run.seconds)}")
-        return " · ".join(parts)
+        return parts
 
     def __repr__(self) -> str:
         return f"<{self.summary()}>"

@@ -1,38 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`%load_ext tilekit`: teaches the shell `%%tilus`, and says cells by their numbers in errors."""
+"""`%load_ext tilekit`: teaches the shell `%%tilus`, how kernels look, and to say cells by their numbers in errors."""
 
 from __future__ import annotations
 
-import linecache
+import ast
 import sys
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import no_var_expand
-from IPython.display import display
 
-from tilekit.diag import errors, sources
-from tilekit.jit import observer, session
-from tilekit.jit.instantiated import InstantiatedScript
-from tilekit.jit.kernel import Kernel, seconds
+from tilekit.diag import Located, Location, Span, TilekitError, errors, sources
 from tilekit.jit.script import Script
-from tilekit.lang.params import CallParameters
-from tilekit.notebook import cell, completion, options
-from tilekit.notebook.display import CellSummary
-from tilekit.notebook.options import Options
-from tilekit.runtime import launch_cuda
-from tilekit.runtime.tensors import DeviceKind
+from tilekit.notebook import cell, completion, displays, options
+from tilekit.notebook.running import RunningCell
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
-_ATTRIBUTE = "_tilekit_extension"
+_ATTRIBUTE = "tilekit"  # where rewritten cells find the extension on the shell: see cell.call
 
 
 def load(shell: InteractiveShell) -> None:
     """Install it; loading twice is loading once."""
     if not hasattr(shell, _ATTRIBUTE):
-        setattr(shell, _ATTRIBUTE, Extension(shell))
+        extension = Extension(shell)
+        extension.open()
+        setattr(shell, _ATTRIBUTE, extension)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -43,162 +39,193 @@ def unload(shell: InteractiveShell) -> None:
         delattr(shell, _ATTRIBUTE)
 
 
+@dataclass(frozen=True)
+class InnerCell:
+    """A `%%tilus` cell that runs inside another one: below `%%time` or `%%capture`, or called as a magic."""
+
+    filename: str
+    tree: ast.Module
+
+
 class Extension:
     """What one shell has of tilekit."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.transformer = cell.CellTransformer()
-        self.running: RunningCell | None = None
-        # the number of lines of the cell above the text that a file name stands for, and the cell's number
-        self.cells: dict[str, tuple[int, int]] = {}
-        shell.input_transformers_cleanup.append(cell.rewrite_lines)
-        shell.ast_transformers.append(self.transformer)
-        shell.user_ns_hidden[cell.BEGIN] = shell.user_ns_hidden[cell.END] = None
-        shell.user_ns[cell.BEGIN], shell.user_ns[cell.END] = self.begin, self.end
+        self.running: list[RunningCell] = []
+        self._outermost: ExecutionInfo | None = None  # the cell that the person runs now
+        self._is_fresh = False  # whether that cell has not been seen as a tree yet
+        self._text = ""  # the last `%%tilus` cell that was rewritten
+        self._inner: list[InnerCell] = []
+        self._magic = as_magic(self)
+
+    def open(self) -> None:
+        shell = self.shell
+        shell.input_transformers_cleanup.insert(0, self.rewrite_lines)
+        shell.ast_transformers.append(self)
+        shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
-        shell.register_magic_function(self.as_magic, "cell", "tilus")
+        shell.register_magic_function(self._magic, "cell", "tilus")
         completion.register(shell)
+        displays.register(shell)
         sources.set_display(self.display_name)
 
     def close(self) -> None:
-        self.after_cell()
-        self.shell.input_transformers_cleanup.remove(cell.rewrite_lines)
-        self.shell.ast_transformers.remove(self.transformer)
-        for name in (cell.BEGIN, cell.END):
-            self.shell.user_ns.pop(name, None)
-            self.shell.user_ns_hidden.pop(name, None)
-        self.shell.events.unregister("post_run_cell", self.after_cell)
-        self.shell.magics_manager.magics["cell"].pop("tilus", None)
-        completion.unregister(self.shell)
+        shell = self.shell
+        self._close_running()
+        shell.input_transformers_cleanup.remove(self.rewrite_lines)
+        shell.ast_transformers.remove(self)
+        shell.events.unregister("pre_run_cell", self.before_cell)
+        shell.events.unregister("post_run_cell", self.after_cell)
+        shell.magics_manager.magics["cell"].pop("tilus", None)
+        completion.unregister(shell)
+        displays.unregister(shell)
         sources.set_display(None)
 
-    @no_var_expand
-    def as_magic(self, line: str, body: str) -> None:
-        """The cell as a magic function, for those who call `run_cell_magic`; `%%tilus --help` lists the options."""
-        self.shell.run_cell(f"%%tilus {line}\n{body}", store_history=False).raise_error()
+    # ------------------------------------------------------------------------------------------------ rewriting a cell
 
-    # ------------------------------------------------------------------------------------------------ one cell's life
+    def rewrite_lines(self, lines: list[str]) -> list[str]:
+        """The lines of a cell as IPython shall read them: see `cell.rewrite_lines`."""
+        try:
+            rewritten = cell.rewrite_lines(lines)
+        except cell.Misplaced as problem:
+            outer = self._outermost
+            above = 0 if outer is None else lines_before(outer.raw_cell, "".join(lines))
+            number = self.shell.execution_count if outer is None else self._cell_number()
+            error = errors.LanguageError(
+                "TK801",
+                "%%tilus must be on the first line of its cell",
+                at=Span(options.MAGIC, 0, 0, 0, len(problem.text)),
+                help="move it to the top, or split the cell in two",
+            )
+            raise _placed(error, f"Cell In[{number}]", problem.line + above, problem.text) from None
+        if rewritten is not lines:
+            self._text = "".join(lines)
+        return rewritten
+
+    # a terminal asks at each Enter whether the cell is complete, and must then see the magic, which waits for its end
+    rewrite_lines.has_side_effects = True  # type: ignore[attr-defined]
+
+    def visit(self, node: ast.Module) -> ast.Module:
+        """The tree of a `%%tilus` cell with the calls around it; IPython hands every tree to this method."""
+        is_outermost, self._is_fresh = self._is_fresh, False
+        line = cell.first_line(node)
+        if line is None:
+            return node
+        # blank lines above the magic were moved below it
+        ast.increment_lineno(node.body[0], len(self._text) and self._text[: self._text.index("%")].count("\n"))
+        tree = cell.rewrite_tree(node, show_assignment=self.shell.ast_node_interactivity == "last_expr_or_assign")
+        if is_outermost:
+            return tree
+        self._inner.append(self._in_its_own_file(tree))
+        call = ast.copy_location(ast.Expr(cell.call("run", ast.Constant(len(self._inner) - 1))), node.body[0])
+        return ast.fix_missing_locations(ast.Module([call], []))
+
+    def _in_its_own_file(self, tree: ast.Module) -> InnerCell:
+        """Give a cell that another magic runs a file name of its own, and the lines of the cell that it is part of.
+
+        `%%time` calls the file of every cell `<timed exec>`, and then a kernel would find the lines of a later cell.
+        """
+        text, outer = self._text, "" if self._outermost is None else self._outermost.raw_cell
+        if above := lines_before(outer, text):
+            ast.increment_lineno(tree, above)
+            text = outer
+        return InnerCell(self.shell.compile.cache(text, self._cell_number(), raw_code=text), tree)
+
+    # ------------------------------------------------------------------------------------------------ running a cell
+
+    def before_cell(self, info: ExecutionInfo) -> None:
+        if self._outermost is None or info.store_history:
+            self._outermost = info
+            self._is_fresh = True
+            self._inner.clear()
+
+    def after_cell(self, result: ExecutionResult) -> None:
+        """However the cell ended, what `begin` set is undone."""
+        if result.info is self._outermost:
+            self._outermost = None
+            self._is_fresh = False
+            self._close_running()
 
     def begin(self, line: str) -> None:
-        """The first line of a `%%tilus` cell."""
-        self.after_cell()
-        self._remember_cell(sys._getframe(1).f_code.co_filename)
-        chosen = options.parse(line)
+        """The `%%tilus` line of a cell."""
+        caller = sys._getframe(1)
+        try:
+            chosen = options.parse(line)
+        except TilekitError as error:
+            raise self._at_line(error, caller, line) from None
         if chosen.help:
             print(options.HELP)
-        self.running = RunningCell(chosen)
+        self.running.append(RunningCell(self.shell, chosen))
 
     def end(self, classes: tuple[str, ...], value: Any) -> Any:
         """The end of a `%%tilus` cell, with the value of its last expression."""
-        running = self.running
-        if running is not None:
-            defined = [self.shell.user_ns.get(name) for name in classes]
-            running.finish([cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)])
+        defined = [self.shell.user_ns.get(name) for name in classes]
+        self.running[-1].finish([cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)])
         return value
 
-    def after_cell(self, result: object = None) -> None:
-        """However the cell ended, what `begin` set is undone."""
-        if self.running is not None:
-            self.running.close()
-            self.running = None
+    def run(self, number: int) -> Any:
+        """Run a cell that stands inside another one, and give the value of its last expression."""
+        inner = self._inner[number]
+        *body, end = inner.tree.body
+        assert isinstance(end, ast.Expr)
+        depth = len(self.running)
+        compile_ = self.shell.compile
+        try:
+            exec(compile_(ast.Module(body, []), inner.filename, "exec"), self.shell.user_ns)
+            return eval(compile_(ast.Expression(end.value), inner.filename, "eval"), self.shell.user_ns)
+        finally:
+            self._close_running(depth)
+
+    def run_text(self, line: str, body: str) -> Any:
+        """Run a cell that is called as a magic function."""
+        shell = self.shell
+        self._is_fresh = False
+        tree = shell.transform_ast(shell.compile.ast_parse(shell.transform_cell(f"%%tilus {line}\n{body}")))
+        return eval(shell.compile(ast.Expression(tree.body[0].value), "<tilus>", "eval"), shell.user_ns)
+
+    def _close_running(self, depth: int = 0) -> None:
+        while len(self.running) > depth:
+            self.running.pop().close()
 
     # -------------------------------------------------------------------------------------------- what lines are called
 
-    def _remember_cell(self, filename: str) -> None:
-        """Learn which cell a file name stands for; a magic above `%%tilus` may have compiled it under a name of its own."""
-        raw = self.shell.history_manager.input_hist_raw[-1] if self.shell.history_manager is not None else ""
-        lines = raw.splitlines(keepends=True)
-        top = next((i for i, line in enumerate(lines) if line.startswith("%%tilus")), 0)
-        if not linecache.getlines(filename):
-            text = [cell.BEGIN + "\n", *lines[top + 1 :]]
-            linecache.cache[filename] = (len("".join(text)), None, text, filename)
-        number = len(self.shell.user_ns.get("In", [])) - 1
-        self.cells[filename] = (top, number)
-
     def display_name(self, filename: str) -> str:
         """What a person calls the file: the cell's number where it is one."""
-        if filename in self.cells:
-            return f"Cell In[{self.cells[filename][1]}]"
+        # IPython keeps these for its own tracebacks; should it stop, a cell is called by its file
         numbers = getattr(self.shell.compile, "_filename_map", {})
         return f"Cell In[{numbers[filename]}]" if filename in numbers else filename
 
+    def _cell_number(self) -> int:
+        """The number of the cell that runs: the shell's own counter is already at the next one."""
+        history = self.shell.history_manager
+        return self.shell.execution_count if history is None else len(history.input_hist_parsed) - 1
 
-class RunningCell:
-    """A `%%tilus` cell while it runs: an observer of every compile and launch."""
-
-    def __init__(self, chosen: Options) -> None:
-        self.options = chosen
-        self.summary = CellSummary()
-        self.handle: Any = None
-        self.started: dict[str, float] = {}
-        self._observing = observer.observing(self)
-        self._observing.__enter__()
-        self._target = session.default_target(chosen.target)
-        self._target.__enter__()
-        self._open = True
-
-    def compiling(self, script: str, stage: str) -> None:
-        begin = self.started.setdefault(script, time.perf_counter())
-        self.summary.progress = f"{script}: {stage}, {seconds(time.perf_counter() - begin)}"
-        self._show()
-
-    def compiled(self, kernel: Kernel) -> None:
-        self.summary.progress = ""
-        self.started.pop(kernel.script, None)
-        self._add(kernel)
-
-    def launched(self, kernel: Kernel) -> None:
-        self._add(kernel)
-
-    def _add(self, kernel: Kernel) -> None:
-        if kernel not in self.summary.kernels:
-            self.summary.kernels.append(kernel)
-
-    def finish(self, classes: list[type]) -> None:
-        """Wait for the GPU, compile what `--args` asks for, say what a class still waits for, and show it all."""
-        for index in sorted({k.machine.device.index for k in self.summary.kernels if _is_cuda(k) and k.launches}):
-            launch_cuda.synchronize(index)
-        if self.options.args is not None:
-            self._compile_only(classes)
-        compiled = {kernel.script for kernel in self.summary.kernels}
-        self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
-        self.summary.progress = ""
-        if self.summary.kernels or self.summary.notes:
-            self._show()
-
-    def _compile_only(self, classes: list[type]) -> None:
-        if len(classes) != 1:
-            raise errors.LanguageError(
-                "TK802", f"--args compiles the one kernel that the cell defines, and this cell defines {len(classes)}"
-            )
-        handle: Any = classes[0]()
-        handle.compile(*(self.options.args or ()), target=self.options.target)
-
-    def _show(self) -> None:
-        if self.handle is None:
-            self.handle = display(self.summary, display_id=True)
-        else:
-            self.handle.update(self.summary)
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._observing.__exit__(None, None, None)
-            self._target.__exit__(None, None, None)
+    def _at_line(self, error: TilekitError, frame: FrameType, line: str) -> TilekitError:
+        return _placed(error, self.display_name(frame.f_code.co_filename), frame.f_lineno, line)
 
 
-def note(cls: type) -> str:
-    """Check a script class as far as that needs no arguments, and say what it waits for."""
-    CallParameters.of(cls.__call__)
-    try:
-        handle: InstantiatedScript = cls()
-    except errors.LanguageError as error:
-        if error.code != "TK104":
-            raise
-        return f"{cls.__name__}: compiles at its first call"
-    return repr(handle)
+def as_magic(extension: Extension) -> Callable[[str, str], Any]:
+    """The cell as a magic function: for `%%tilus?`, for the list of magics, and for those who call it as one."""
+
+    @no_var_expand
+    def tilus(line: str, body: str) -> Any:
+        return extension.run_text(line, body)
+
+    tilus.__doc__ = options.HELP
+    return tilus
 
 
-def _is_cuda(kernel: Kernel) -> bool:
-    return kernel.machine.device.kind is DeviceKind.CUDA
+def lines_before(outer: str, inner: str) -> int:
+    """How many lines of `outer` lie above `inner`, which is its end; 0 if it is not."""
+    outer, inner = outer.rstrip(), inner.rstrip()
+    return outer[: len(outer) - len(inner)].count("\n") if outer.endswith(inner) else 0
+
+
+def _placed(error: TilekitError, name: str, line: int, text: str) -> TilekitError:
+    """The error with the place of the `%%tilus` line, to which its span refers."""
+    at = error.diagnostic.at
+    if at is None:
+        return error
+    place = Location("", name, line, at.col, line, at.end_col, text.rstrip("\n"))
+    return error.with_sources(Located({at: place}))

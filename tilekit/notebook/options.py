@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
-import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from tilekit import dtypes, target
-from tilekit.diag import errors
+from tilekit.diag import Span, TilekitError, errors, suggest
 from tilekit.jit.spec import TensorSpec
 from tilekit.target import Target
+
+MAGIC = "%%tilus"
 
 HELP = """\
 %%tilus [--target NAME] [--args VALUES] [--help]
@@ -40,30 +41,83 @@ class Options:
     help: bool = False
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise errors.LanguageError("TK802", f"%%tilus: {message}", help="%%tilus --help lists the options")
+@dataclass(frozen=True)
+class Word:
+    """A word of the line without its quotes, and the columns that it takes with them."""
+
+    text: str
+    begin: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        return Span(MAGIC, 0, self.begin, 0, self.end)
+
+
+# letters and quoted stretches in any mixture; a quote that nothing closes is a word too, and refused
+_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*'|["'].*$)+""")
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+
+
+def words(line: str) -> Iterator[Word]:
+    """The words behind `%%tilus`; quotes keep spaces together."""
+    for found in list(_WORD.finditer(line))[1:]:
+        word = Word(_QUOTED.sub(r"\2", found[0]), found.start(), found.end())
+        if set(_QUOTED.sub("", found[0])) & {'"', "'"}:
+            raise _refusal("a quote is not closed", word)
+        yield word
 
 
 def parse(line: str) -> Options:
     """Read the first line, or say what is wrong with it."""
-    parser = _Parser(prog="%%tilus", add_help=False, allow_abbrev=False)
-    parser.add_argument("--target")
-    parser.add_argument("--args")
-    parser.add_argument("--help", action="store_true")
+    chosen: Target | None = None
+    arguments: tuple[Any, ...] | None = None
+    wants_help = False
+    rest = words(line)
+    for word in rest:
+        name, equals, tail = word.text.partition("=")
+        match name:
+            case "--help" if not equals:
+                wants_help = True
+            case "--target":
+                chosen = _target(_value(word, equals, tail, rest, "the name of a target, such as sm_90a"))
+            case "--args":
+                arguments = _arguments(_value(word, equals, tail, rest, 'values, such as "8192, f16[8192, 64]"'))
+            case _:
+                near = suggest(name, NAMES)
+                hint = f"did you mean {near}?" if near else "%%tilus --help lists the options"
+                raise _refusal(f"%%tilus has no option {word.text}", word, hint)
+    return Options(chosen, arguments, wants_help)
+
+
+def _value(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:
+    if equals:
+        return Word(tail, word.end - len(tail), word.end)
+    value = next(rest, None)
+    if value is None or value.text in NAMES:
+        raise _refusal(f"{word.text} needs {what}", word)
+    return value
+
+
+def _refusal(message: str, at: Word, help: str | None = None) -> errors.LanguageError:
+    return errors.LanguageError("TK802", message, at=at.span, help=help)
+
+
+def _target(word: Word) -> Target:
     try:
-        words = shlex.split(line)
-    except ValueError as problem:
-        parser.error(f"{problem} in {line!r}")
-    found = parser.parse_args(words)
-    return Options(
-        target=None if found.target is None else target.parse(found.target),
-        args=None if found.args is None else parse_arguments(found.args),
-        help=found.help,
-    )
+        return target.parse(word.text)
+    except TilekitError as error:
+        raise error.located(word.span) from None
 
 
-_TENSOR = re.compile(r"(?P<dtype>\w+)\s*\[(?P<shape>[^\]]*)\]\s*$")
+def _arguments(word: Word) -> tuple[Any, ...]:
+    try:
+        return parse_arguments(word.text)
+    except TilekitError as error:
+        raise error.located(word.span) from None
+
+
+_TENSOR = re.compile(r"(?P<dtype>\w+)\s*\[(?P<shape>[^\]]*)\]$")
 
 
 def parse_arguments(text: str) -> tuple[Any, ...]:
@@ -77,11 +131,10 @@ def _argument(part: str) -> Any:
     if tensor is not None:
         extents = [extent.strip() for extent in tensor["shape"].split(",") if extent.strip()]
         if not all(extent.isdecimal() for extent in extents):
-            raise errors.LanguageError("TK802", f"--args: the shape in {part!r} must be numbers")
+            raise errors.LanguageError("TK802", f"the shape in {part!r} must be numbers")
         return TensorSpec(dtypes.parse(tensor["dtype"]), tuple(map(int, extents)))
     try:
         return ast.literal_eval(part)
     except (ValueError, SyntaxError):
-        raise errors.LanguageError(
-            "TK802", f"--args: {part!r} is neither a number nor dtype[shape]", help='for example --args "8192, f16[8192, 64]"'
-        ) from None
+        example = 'for example --args "8192, f16[8192, 64]"'
+        raise errors.LanguageError("TK802", f"{part!r} is neither a number nor dtype[shape]", help=example) from None

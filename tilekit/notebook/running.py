@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `%%tilus` cell while it runs: it watches every compile and launch, and shows them under the cell."""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.displaypub import CapturingDisplayPublisher, DisplayPublisher
+from IPython.display import display
+
+from tilekit.diag import errors
+from tilekit.jit import observer, session
+from tilekit.jit.kernel import Kernel
+from tilekit.jit.script import Script
+from tilekit.notebook.options import Options
+from tilekit.notebook.summary import CellSummary, Progress
+from tilekit.runtime import launch_cuda
+from tilekit.runtime.tensors import DeviceKind
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+# a compile shorter than this says nothing before it is done: a line that flashes by only disturbs
+PATIENCE_S = 0.4
+TICK_S = 0.25
+
+
+class RunningCell:
+    """Shows one line per kernel when it is first compiled or used, and all that can be opened when the cell ends."""
+
+    def __init__(self, shell: InteractiveShell, chosen: Options) -> None:
+        self.options = chosen
+        self.summary = CellSummary()
+        self._seen: set[int] = set()
+        self._output = Output(shell, self.summary)
+        self._ticker: Ticker | None = None
+        self._observing = observer.observing(self)
+        self._observing.__enter__()
+        self._target = session.default_target(chosen.target)
+        self._target.__enter__()
+        self._is_open = True
+
+    # ------------------------------------------------------------------------------------------ what the compiler says
+
+    def compiling(self, script: str, stage: str) -> None:
+        now = self.summary.progress
+        begin = now.begin if now is not None and now.script == script else time.perf_counter()
+        self.summary.progress = Progress(script, stage, begin)
+        if self._ticker is None and self._output.can_update:
+            self._ticker = Ticker(self._output.show_brief)
+
+    def compiled(self, kernel: Kernel) -> None:
+        self._stop_ticker()
+        self._add(kernel)
+
+    def launched(self, kernel: Kernel) -> None:
+        self._add(kernel)
+
+    def _add(self, kernel: Kernel) -> None:
+        if kernel.number not in self._seen:
+            self._seen.add(kernel.number)
+            self.summary.kernels.append(kernel)
+            self._output.show_brief()
+
+    def _stop_ticker(self) -> None:
+        if self._ticker is not None:
+            self._ticker.stop()
+            self._ticker = None
+        self.summary.progress = None
+
+    # ---------------------------------------------------------------------------------------------------- how it ends
+
+    def finish(self, classes: list[type[Script]]) -> None:
+        """Wait for the GPUs, compile what `--args` asks for, and check the classes that nothing was compiled of."""
+        for index in sorted({k.machine.device.index for k in self.summary.kernels if _is_cuda(k) and k.launches}):
+            launch_cuda.synchronize(index)
+        if self.options.args is not None:
+            self._compile_only(classes)
+        compiled = {kernel.script for kernel in self.summary.kernels}
+        self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
+
+    def _compile_only(self, classes: list[type[Script]]) -> None:
+        kernels = [cls for cls in classes if has_call(cls)]
+        if len(kernels) != 1:
+            names = ", ".join(cls.__name__ for cls in kernels) or "none"
+            raise errors.LanguageError(
+                "TK802", f"--args compiles the one kernel that the cell defines, and this cell defines {names}"
+            )
+        handle: Any = kernels[0]()
+        handle.compile(*(self.options.args or ()), target=self.options.target)
+
+    def close(self) -> None:
+        """Stop watching, and show what there is: also of a cell that failed."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._stop_ticker()
+        self._observing.__exit__(None, None, None)
+        self._target.__exit__(None, None, None)
+        self._output.show_all()
+
+
+class Output:
+    """Where the summary stands: one output of the cell, replaced in place where the front end can do that."""
+
+    def __init__(self, shell: InteractiveShell, summary: CellSummary) -> None:
+        publisher = shell.display_pub
+        # a terminal and `%%capture` would show every update as one more output
+        self.can_update = type(publisher) not in (DisplayPublisher, CapturingDisplayPublisher)
+        self._summary = summary
+        self._handle: Any = None
+        self._shown_at = -math.inf
+        self._lock = threading.Lock()
+
+    def show_brief(self) -> None:
+        """The lines alone, while the cell still runs; not again at once, for a loop may compile many kernels."""
+        if self.can_update and time.monotonic() - self._shown_at > TICK_S / 2:
+            self._show(brief=True)
+
+    def show_all(self) -> None:
+        """The lines and what they open to, for good."""
+        if self._handle is not None or not self._summary.is_empty:
+            self._show(brief=False)
+
+    def _show(self, *, brief: bool) -> None:
+        bundle = self._summary.bundle(brief=brief)
+        with self._lock:
+            self._shown_at = time.monotonic()
+            if self._handle is None:
+                self._handle = display(bundle, raw=True, display_id=True)
+            else:
+                self._handle.update(bundle, raw=True)
+
+
+class Ticker:
+    """Calls `tick` every now and then from a thread, after a while of patience, until it is stopped."""
+
+    def __init__(self, tick: Callable[[], None]) -> None:
+        self._tick = tick
+        self._stopped = threading.Event()
+        # the output must land under the cell that runs, which the kernel knows by the context
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._run,), name="tilekit-progress", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        wait = PATIENCE_S
+        while not self._stopped.wait(wait):
+            self._tick()
+            wait = TICK_S
+
+    def stop(self) -> None:
+        """Return when no tick is under way and none will come."""
+        self._stopped.set()
+        self._thread.join()
+
+
+def has_call(cls: type[Script]) -> bool:
+    """Whether a script class has a kernel; without one it is a base of others."""
+    return cls.__call__ is not Script.__call__
+
+
+def note(cls: type[Script]) -> str:
+    """Check a script class as far as that needs no arguments, and say what it waits for."""
+    if not has_call(cls):
+        return f"{cls.__name__}: no __call__, so a base class"
+    try:
+        handle = cls()
+    except errors.LanguageError as error:
+        if error.code != "TK104":
+            raise
+        return f"{cls.__name__}: compiles at its first call"
+    return repr(handle)
+
+
+def _is_cuda(kernel: Kernel) -> bool:
+    return kernel.machine.device.kind is DeviceKind.CUDA
