@@ -68,8 +68,7 @@ def open_notebook(
     yield open_
     is_clean = not notebook.outside and not notebook.errors
     if not is_clean or any(report.failed for report in request.node.stash[REPORTS].values()):
-        ARTIFACTS.mkdir(exist_ok=True)
-        notebook.page.screenshot(path=artifact("failed.png"))
+        notebook.screenshot(artifact("failed.png"))
         artifact("failed.txt").write_text(notebook.report() + "== server\n" + lab_server.log.read_text())
     notebook.page.close()
     lab_server.reset()

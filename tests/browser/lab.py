@@ -278,7 +278,7 @@ class Notebook:
         hidden = self.page.evaluate(
             """() => {
                 const scroller = document.querySelector('.jp-WindowedPanel-outer');
-                return scroller.scrollHeight - scroller.clientHeight;
+                return scroller ? scroller.scrollHeight - scroller.clientHeight : 0;
             }"""
         )
         self.page.set_viewport_size({"width": before["width"], "height": before["height"] + hidden})
