@@ -83,6 +83,7 @@ class RunningCell:
             self._compile_only(classes)
         compiled = {kernel.script for kernel in self.summary.kernels}
         self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
+        self.close()
 
     def _compile_only(self, classes: list[type[Script]]) -> None:
         kernels = [cls for cls in classes if has_call(cls)]

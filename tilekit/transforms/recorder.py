@@ -29,9 +29,14 @@ class Step:
     error: BaseException | None = None
 
     @property
+    def is_pass(self) -> bool:
+        """Whether before and after are one language, so that they can be compared."""
+        return self.stage in _PASSES
+
+    @property
     def changed(self) -> bool:
         """Whether this is a pass that changed the program: one that does not returns the object it was given."""
-        return self.stage in _PASSES and self.after is not self.before
+        return self.is_pass and self.after is not self.before
 
     @property
     def before_text(self) -> str:
