@@ -11,10 +11,10 @@
 #include "pages.h"
 #include "report.h"
 
-// A fault within this distance of a tensor is called an access out of its bounds. Its guard pages are as wide.
-static const int64_t kNear = int64_t(64) << 20;
-
 namespace {
+
+// A fault within this distance of a tensor is called an access out of its bounds. Its guard pages are as wide.
+const int64_t kNear = int64_t(64) << 20;
 
 struct Nearest {
   int index = -1;
@@ -158,6 +158,7 @@ void on_signal(int signal, siginfo_t* info, void* raw_context) {
   const bool on_fiber = worker && worker->stacks && inside(sp, worker->stacks, stacks_end(*worker));
   if (signal == SIGUSR2) {
     if (!on_fiber) return;  // between two blocks: the worker looks for a stop before the next
+    if (!worker->launch->stop.load() && !worker->launch->error_claimed.load()) return;  // meant for the launch before
     if (worker->critical) {
       worker->stop_requested = 1;
       return;

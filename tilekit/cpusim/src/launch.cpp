@@ -27,8 +27,8 @@ enum {
   kStopPeriodMs = 20,  // a thread that could not be stopped is asked again
 };
 enum : size_t { kSignalStack = 64 * 1024 };
-const double kStopPatience = 1.0;  // seconds; who cannot be stopped for so long makes the process end, with this status:
-const int kUnstoppable = 75;
+const double kStopPatience = 1.0;  // seconds; a thread that cannot be stopped for so long makes the process end
+const int kUnstoppable = 75;       // with this status, which the client knows
 const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
 const uint8_t kGuardFill = 0xa5;
 
@@ -225,7 +225,8 @@ void check_slack(const tk_launch& request, tk_error& error) {
     if (hit == nullptr) hit = first_changed(r.mapped, r.begin);
     if (hit == nullptr) continue;
     error.kind = TK_OUT_OF_BOUNDS;
-    error.thread = -1;
+    message_of(error).print("out-of-bounds write beside a tensor");
+    new_note(error, 0).print("found when the kernel had ended, so its line is not known");
     for (int k = 0; k < request.tensors; ++k) {
       const tk_tensor& tensor = request.tensor[k];
       if (hit >= r.end ? tensor.begin + tensor.bytes != r.end : tensor.begin != r.begin) continue;
@@ -234,7 +235,6 @@ void check_slack(const tk_launch& request, tk_error& error) {
       message_of(error).print("out-of-bounds write to '%s': byte offset %lld, the tensor has %llu bytes", tensor.name,
                               static_cast<long long>(error.byte_offset),
                               static_cast<unsigned long long>(tensor.bytes));
-      new_note(error, 0).print("found when the kernel had ended, so its line is not known");
       return;
     }
     return;
@@ -243,10 +243,11 @@ void check_slack(const tk_launch& request, tk_error& error) {
 
 // ---------------------------------------------------------------------------------------------------------- watching
 
-// Wait until an event, a word from the one who asked, or `seconds` (none if negative) have passed; true if it spoke.
-bool wait_for_news(const Launch& launch, double seconds) {
-  pollfd polled[2] = {{launch.event, POLLIN, 0}, {launch.request->control, POLLIN, 0}};
-  timespec t;
+// Wait for an event, for `seconds` (without end if negative) at most; if listening, also for a word from the one who
+// asked for the launch. Returns whether there was one.
+bool wait_for_news(const Launch& launch, double seconds, bool listening) {
+  pollfd polled[2] = {{launch.event, POLLIN, 0}, {listening ? launch.request->control : -1, POLLIN, 0}};
+  timespec t = {};
   if (seconds >= 0) {
     t.tv_sec = static_cast<time_t>(seconds);
     t.tv_nsec = static_cast<long>((seconds - static_cast<double>(t.tv_sec)) * 1e9);
@@ -259,33 +260,31 @@ bool wait_for_news(const Launch& launch, double seconds) {
   return polled[1].revents != 0;
 }
 
-void watch(Launch& launch, int count, double begin) {
+// Until the launch has ended, or must: because of an error, a word, or the time.
+void watch(Launch& launch, double begin) {
   const double timeout = launch.request->timeout_s;
-  double stopped_at = 0;
-  while (launch.running.load() > 0) {
-    const bool stopping = stopped_at > 0;
-    double patience = -1;
-    if (stopping) {
-      patience = 1e-3 * kStopPeriodMs;
-    } else if (timeout > 0) {
-      patience = begin + timeout - now();
-      if (patience < 0) patience = 0;
-    }
-    bool asked = false;
-    if (stopping) {
-      usleep(1000 * kStopPeriodMs);  // the one who asked stays readable: do not spin on it
-    } else {
-      asked = wait_for_news(launch, patience);
-    }
+  while (launch.running.load() > 0 && !launch.error_claimed.load()) {
+    const double left = begin + timeout - now();
+    const bool spoken = wait_for_news(launch, timeout <= 0 ? -1 : left > 0 ? left : 0, true);
     if (launch.running.load() == 0) return;
-    if (!stopping) {
-      if (asked) launch.stop.store(TK_INTERRUPTED);
-      else if (timeout > 0 && now() >= begin + timeout) launch.stop.store(TK_TIMEOUT);
-      else if (!launch.error_claimed.load()) continue;
-      stopped_at = now();
+    if (spoken) {
+      launch.stop.store(TK_INTERRUPTED);
+      return;
     }
+    if (timeout > 0 && now() >= begin + timeout) {
+      launch.stop.store(TK_TIMEOUT);
+      return;
+    }
+  }
+}
+
+// Make the workers that still run leave their blocks.
+void stop(const Launch& launch, int count) {
+  const double begin = now();
+  while (launch.running.load() > 0) {
     for (int i = 0; i < count; ++i) pthread_kill(workers[i]->os_thread, SIGUSR2);
-    if (now() - stopped_at > kStopPatience) _exit(kUnstoppable);
+    wait_for_news(launch, 1e-3 * kStopPeriodMs, false);
+    if (now() - begin > kStopPatience) _exit(kUnstoppable);
   }
 }
 
@@ -341,7 +340,8 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
     workers[i]->launch = &launch;
     sem_post(&workers[i]->wake);
   }
-  watch(launch, count, begin);
+  watch(launch, begin);
+  stop(launch, count);
   result->seconds = now() - begin;
 
   for (int i = 0; i < count; ++i) {
@@ -354,11 +354,14 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
     to.barriers += from.barriers;
   }
   tk_error& error = result->error;
-  const int stop = launch.stop.load();
-  if (!launch.error_claimed.load() && stop) {  // it was stopped between two blocks
-    error.kind = stop;
-    message_of(error).print(stop == TK_TIMEOUT ? "the kernel still ran after %g s, and was stopped" : "the kernel was interrupted",
-                            request->timeout_s);
+  const int reason = launch.stop.load();
+  if (!launch.error_claimed.load() && reason) {  // it was stopped between two blocks
+    error.kind = reason;
+    if (reason == TK_TIMEOUT) {
+      message_of(error).print("the kernel still ran after %g s, and was stopped", request->timeout_s);
+    } else {
+      message_of(error).print("the kernel was interrupted");
+    }
   }
   if (error.kind == TK_OK) check_slack(*request, error);
   hand_over_printed(*result);

@@ -63,7 +63,9 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
   Warp& warp = *fiber.warp;
   Collective& c = open(warp, mask, line);
   fiber.line = line;
-  if (!(mask >> fiber.lane & 1)) fail(TK_DIVERGENCE, line, "%s: lane %d is not in its own mask %#x", name, fiber.lane, mask);
+  if (!(mask >> fiber.lane & 1)) {
+    fail(TK_DIVERGENCE, line, "%s: lane %d is not in its own mask %#x", name, fiber.lane, mask);
+  }
   if (!c.arrived) {
     c.mask = mask;
     c.name = name;

@@ -42,7 +42,8 @@ TK_DEVICE To double_to_integer(double x) {
 template <class From>
 TK_DEVICE half integer_to_half(From x) {
   if constexpr (sizeof(From) == 8) {
-    return is_signed<From> ? __ll2half_rn(static_cast<long long>(x)) : __ull2half_rn(static_cast<unsigned long long>(x));
+    return is_signed<From> ? __ll2half_rn(static_cast<long long>(x))
+                           : __ull2half_rn(static_cast<unsigned long long>(x));
   } else {
     return is_signed<From> ? __int2half_rn(static_cast<int>(x)) : __uint2half_rn(static_cast<unsigned>(x));
   }

@@ -16,7 +16,7 @@ TK_DEVICE T floordiv(T a, T b) {
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a / b);
   } else {
-    if (b == T(-1)) return static_cast<T>(uint64_t(0) - static_cast<uint64_t>(a));  // lowest / -1 wraps, it must not trap
+    if (b == T(-1)) return static_cast<T>(uint64_t(0) - static_cast<uint64_t>(a));  // lowest / -1 must wrap, not trap
     const T quotient = static_cast<T>(a / b);
     return static_cast<T>(quotient - (a % b != 0 && (a < 0) != (b < 0)));
   }
