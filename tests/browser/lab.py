@@ -59,7 +59,10 @@ LAB_SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
     "apputils-extension/themes": {"theme": "JupyterLab Light"},
     "docmanager-extension/plugin": {"autosave": False},
-    "notebook-extension/tracker": {"windowingMode": "none"},  # cells off screen stay in the page
+    "notebook-extension/tracker": {
+        "windowingMode": "none",
+        "scrollPastEnd": False,
+    },  # cells off screen stay in the page
 }
 
 LIGHT = "JupyterLab Light"
