@@ -30,7 +30,7 @@ from tilekit.ir.stmt import (
     WhileStmt,
 )
 from tilekit.ir.text import printer
-from tilekit.ir.text.names import Names
+from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.nodes import IRModule
@@ -83,6 +83,9 @@ class _Lowering:
 
     def run(self) -> LoweredModule:
         func, context = self.func, self.context
+        for axis, index in enumerate(func.metadata.block_indices):
+            if not is_special(index):
+                context.builder.declare(index, scalar.block_idx(axis))
         self.statement(func.body)
         params = _params(func)
         read_only = [param.var for param in params if param.is_pointer and not param.written]
