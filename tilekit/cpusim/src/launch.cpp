@@ -49,25 +49,31 @@ void fiber_main() {
   finish_fiber(current_block(), current_fiber());
 }
 
-void prepare_fiber(Block& block, int index, const tk_launch& request, tk_dim3 block_idx, uint8_t* shared) {
+// What a fiber knows for a whole launch.
+void prepare_fiber(Block& block, int index, const tk_launch& request) {
   Fiber& fiber = block.fibers[index];
   const uint32_t i = index;
   const tk_dim3 size = request.block;
   fiber.thread_idx = {i % size.x, i / size.x % size.y, i / size.x / size.y};
-  fiber.block_idx = block_idx;
   fiber.block_dim = request.block;
   fiber.grid_dim = request.grid;
-  fiber.shared = shared;
+  fiber.shared = block.worker->shared_end - request.shared_bytes;
   fiber.warp = &block.warps[index / kWarpSize];
+  fiber.index = static_cast<uint16_t>(index);
+  fiber.lane = static_cast<uint8_t>(index % kWarpSize);
+  // Stacks that begin at the same offset of their page would evict each other from the first-level cache.
+  const size_t stagger = static_cast<size_t>(index % 64) * 192;
+  fiber.stack_top = block.worker->stacks + (index + 1) * kStackBytes - 64 - stagger;
+}
+
+// What it knows at the beginning of a block.
+void begin_fiber(Fiber& fiber, tk_dim3 block_idx) {
+  fiber.block_idx = block_idx;
   fiber.wait = nullptr;
   fiber.line = 0;
   fiber.detail = 0;
-  fiber.index = static_cast<uint16_t>(index);
-  fiber.lane = static_cast<uint8_t>(index % kWarpSize);
   fiber.returned = false;
-  // Stacks that begin at the same offset of their page would evict each other from the first-level cache.
-  const size_t stagger = static_cast<size_t>(index % 64) * 192;
-  fiber.sp = tk_new_fiber(block.worker->stacks + (index + 1) * kStackBytes - 64 - stagger, fiber_main);
+  fiber.sp = tk_new_fiber(fiber.stack_top, fiber_main);
 }
 
 void run_block(Worker& worker, uint64_t number) {
@@ -76,8 +82,7 @@ void run_block(Worker& worker, uint64_t number) {
   const uint64_t x = request.grid.x, y = request.grid.y;
   const tk_dim3 block_idx = {static_cast<uint32_t>(number % x), static_cast<uint32_t>(number / x % y),
                              static_cast<uint32_t>(number / x / y)};
-  uint8_t* const shared = worker.shared_end - request.shared_bytes;
-  memset(shared, kSharedFill, request.shared_bytes);
+  memset(worker.shared_end - request.shared_bytes, kSharedFill, request.shared_bytes);
   memset(block.barriers, 0, sizeof block.barriers);
   block.alive = block.thread_count;
   block.predicates = 0;
@@ -88,9 +93,10 @@ void run_block(Worker& worker, uint64_t number) {
     const int lanes = block.thread_count - i * kWarpSize;
     warp.ready = warp.alive = lanes >= kWarpSize ? ~uint32_t(0) : (uint32_t(1) << lanes) - 1;
     warp.fibers = block.fibers + i * kWarpSize;
+    warp.open = 0;
     for (Collective& c : warp.collectives) c.arrived = 0;
   }
-  for (int i = 0; i < block.thread_count; ++i) prepare_fiber(block, i, request, block_idx, shared);
+  for (int i = 0; i < block.thread_count; ++i) begin_fiber(block.fibers[i], block_idx);
   tk_current = &block.fibers[0];
   tk_switch(&worker.main_sp, block.fibers[0].sp);  // comes back by leave_block()
   tk_current = nullptr;
@@ -174,6 +180,7 @@ bool equip(Worker& worker, const tk_launch& request) {
     if (worker.shared_pages == nullptr) return false;
     worker.shared_end = worker.shared_pages + shared_pages;
   }
+  for (int i = 0; i < threads; ++i) prepare_fiber(block, i, request);
   return true;
 }
 

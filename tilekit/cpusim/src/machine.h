@@ -28,6 +28,7 @@ struct Wait {
 
 struct Fiber : tk_thread {
   void* sp;
+  uint8_t* stack_top;
   Warp* warp;
   const Wait* wait;  // nullptr while it may run
   int32_t line;      // of the tk:: call that it made last
@@ -51,6 +52,7 @@ struct Collective {
 
 struct Warp {
   uint32_t ready, alive;  // lanes that may run; lanes that have not returned
+  int32_t open;           // collectives that lanes wait in
   Fiber* fibers;
   Collective collectives[kCollectives];  // several, because parts of a warp may be in different ones
 };

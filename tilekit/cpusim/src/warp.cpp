@@ -25,6 +25,7 @@ void complete(Block& block, Warp& warp, Collective& c) {
   ++block.worker->counters.collectives;
   warp.ready |= c.arrived;
   c.arrived = 0;
+  --warp.open;
 }
 
 // The collective that lanes of the same mask have begun, or a free one.
@@ -67,6 +68,7 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
     fail(TK_DIVERGENCE, line, "%s: lane %d is not in its own mask %#x", name, fiber.lane, mask);
   }
   if (!c.arrived) {
+    ++warp.open;
     c.mask = mask;
     c.name = name;
     c.line = line;
@@ -131,6 +133,7 @@ const char* shuffle_name(int kind) {
 }  // namespace
 
 void complete_collectives(Block& block, Warp& warp) {
+  if (!warp.open) return;
   for (Collective& c : warp.collectives) {
     if (c.arrived && c.arrived == (c.mask & warp.alive)) complete(block, warp, c);
   }
