@@ -55,7 +55,7 @@ class File:
 
 
 class Memory:
-    """A pool of regions; what is released is kept for the next launch, up to `idle_limit` bytes."""
+    """A pool of regions, for one thread at a time; what is released is kept for later, up to `idle_limit` bytes."""
 
     def __init__(self, idle_limit: int = 256 << 20) -> None:
         self.idle_limit = idle_limit
