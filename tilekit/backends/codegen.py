@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tilekit.backends import registry
@@ -29,6 +30,7 @@ from tilekit.ir.stmt import (
     Stmt,
     WhileStmt,
 )
+from tilekit.ir.tensor import RegisterTensor
 from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
@@ -78,7 +80,7 @@ class _Lowering:
         self.target = target
         self.names = Names.of_function(func)
         facts = Facts.from_analysis(func.metadata.analysis or analyze(func))
-        self.context = Context(func.metadata.num_threads, target, facts, self.names)
+        self.context = Context(func.metadata.num_threads, target, facts, self.names, _changing(func))
         self.spans: list[Span | None] = []
 
     def run(self) -> LoweredModule:
@@ -154,6 +156,13 @@ class _Lowering:
                 emit(inst, self.context)
         except errors.TilekitError as error:
             raise error.located(inst.span) from error.__cause__
+
+
+def _changing(func: Function) -> frozenset[RegisterTensor | Var]:
+    """The register tiles that several instructions write, and the scalar variables that are assigned."""
+    written = Counter(t for inst in collect(func, Instruction) for t in inst.writes if isinstance(t, RegisterTensor))
+    assigned = {stmt.var for stmt in collect(func, AssignStmt)}
+    return frozenset(assigned | {tile for tile, count in written.items() if count > 1})
 
 
 def _params(func: Function) -> tuple[KernelParam, ...]:

@@ -37,16 +37,20 @@ class AnalyzedValues:
 class Context:
     """One kernel while it is emitted."""
 
-    def __init__(self, num_threads: int, target: Target, facts: Facts, names: Names) -> None:
+    def __init__(
+        self, num_threads: int, target: Target, facts: Facts, names: Names, changing: frozenset[RegisterTensor | Var]
+    ) -> None:
         self.num_threads = num_threads
         self.target = target
         self.facts = facts
         self.names = names
+        # the tiles and scalar variables that are written more than once
+        self.changing = changing
         self.values = AnalyzedValues(facts)
         self.builder = KernelBuilder(num_threads, self.values)
         self.shared_bytes = 0
         self._arrays: dict[RegisterTensor, RegisterArray] = {}
-        # tiles that are one constant everywhere need no registers
+        # tiles that are one value everywhere and for good need no registers
         self._constants: dict[RegisterTensor, Expr] = {}
         self.thread = self.builder.let("tid", scalar.thread_idx())
         self.values.learn(self.thread, 0, num_threads - 1)
@@ -60,9 +64,12 @@ class Context:
             self._arrays[tile] = self.builder.register_array(name, tile.dtype, tile.layout.local_size)
         return self._arrays[tile]
 
-    def define_constant(self, tile: RegisterTensor, value: Expr) -> None:
-        """Let every element of `tile` be `value`, which does not change."""
+    def define_constant(self, tile: RegisterTensor, value: Expr) -> bool:
+        """Let every element of `tile` be `value`, if neither of them ever changes."""
+        if tile in self.changing or any(v in self.changing for v in scalar.free_vars(value)):
+            return False
         self._constants[tile] = value
+        return True
 
     def read(self, tile: RegisterTensor, index: Expr | int) -> Expr:
         """The element in one register of this thread."""

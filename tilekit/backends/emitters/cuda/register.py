@@ -12,8 +12,7 @@ from tilekit.lowir import scalar
 @emitter(AllocateRegisterInst)
 def register_tensor(inst: AllocateRegisterInst, ctx: Context) -> None:
     tile = inst.register_output
-    if inst.init is not None and not tile.shape and scalar.is_constant(inst.init):
-        ctx.define_constant(tile, inst.init)
+    if inst.init is not None and not tile.shape and ctx.define_constant(tile, inst.init):
         return
     registers = ctx.define(tile)
     if inst.init is None:
