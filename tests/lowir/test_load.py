@@ -50,6 +50,18 @@ def test_limits_of_the_process_stay_as_they_were():
     )
 
 
+def test_a_captured_stderr_does_not_hinder_it_and_the_fault_handler_stays_off():
+    run(
+        """
+        import faulthandler, io, sys
+        enable, sys.stderr = faulthandler.enable, io.StringIO()
+        from tilekit.lowir import scalar
+        assert not faulthandler.is_enabled()
+        assert faulthandler.enable is enable
+        """
+    )
+
+
 def test_a_hidet_that_is_there_already_is_used():
     run(
         """

@@ -14,6 +14,7 @@ already hold. Submodules that were loaded before stay, so `isinstance` holds acr
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -129,13 +130,20 @@ def is_light() -> bool:
 def _loading_light() -> Generator[None]:
     """Imports of hidet in this block bring the light parts; limits that they raise go back to what they were."""
     stack, recursion = resource.getrlimit(resource.RLIMIT_STACK), sys.getrecursionlimit()
+    # hidet turns the fault handler on, which fails where stderr is captured, as in a `%%capture` cell
+    enable, faulthandler.enable = faulthandler.enable, _ignore
     _loading.depth = getattr(_loading, "depth", 0) + 1
     try:
         yield
     finally:
         _loading.depth -= 1
+        faulthandler.enable = enable
         resource.setrlimit(resource.RLIMIT_STACK, stack)
         sys.setrecursionlimit(recursion)
+
+
+def _ignore(*_: object, **__: object) -> None:
+    """Do nothing."""
 
 
 def _make(kind: type[_LightPackage], name: str) -> _LightPackage:
