@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from tilekit import dtypes
 from tilekit.diag import errors, suggest
+from tilekit.diag.span import Span
+from tilekit.lang import values
+from tilekit.lang.builder import Builder
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
 NAMES = ("blocks", "warps", "cluster_blocks")
+_CONSTANT = "pass it to __init__, or annotate the parameter as int"
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,12 @@ class Attributes:
     blocks: tuple[Expr, Expr, Expr] | None
     warps: int | None
     cluster_blocks: tuple[int, int, int]
+    # where each was set last
+    places: dict[str, Span | None]
 
-    def __init__(self, expand: Callable[[Expr], Expr]) -> None:
-        object.__setattr__(self, "_expand", expand)
-        object.__setattr__(self, "blocks", None)
-        object.__setattr__(self, "warps", None)
-        object.__setattr__(self, "cluster_blocks", (1, 1, 1))
+    def __init__(self, builder: Builder) -> None:
+        places: dict[str, Span | None] = {}
+        self.__dict__.update(_builder=builder, places=places, blocks=None, warps=None, cluster_blocks=(1, 1, 1))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in NAMES:
@@ -52,44 +56,63 @@ class Attributes:
             raise errors.LanguageError(
                 "TK108",
                 f"self.attrs has no {name}",
-                help=f"did you mean {near}?" if near else f"it has {', '.join(NAMES)}",
+                help=f"did you mean self.attrs.{near}?" if near else f"it has {', '.join(NAMES)}",
             )
-        object.__setattr__(self, name, getattr(self, f"_check_{name}")(value))
+        builder: Builder = self.__dict__["_builder"]
+        self.__dict__[name] = getattr(self, f"_check_{name}")(value, builder)
+        self.places[name] = builder.span
 
-    def _check_blocks(self, value: Any) -> tuple[Expr, ...]:
-        extents: Sequence[Any] = cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else (value,)
+    def __getattr__(self, name: str) -> Any:
+        near = suggest(name, NAMES)
+        raise AttributeError(f"self.attrs has no {name}" + (f", did you mean {near}?" if near else ""))
+
+    def _check_blocks(self, value: Any, builder: Builder) -> tuple[Expr, ...]:
+        extents = _sequence(value)
         if not 1 <= len(extents) <= 3:
             raise errors.LanguageError("TK108", f"self.attrs.blocks needs one to three extents, got {len(extents)}")
         grid: list[Expr] = []
-        for extent in extents:
-            if isinstance(extent, bool) or not isinstance(extent, (int, Expr)):
+        for extent in map(values.known, extents):
+            if not _is_integer(extent):
                 raise errors.LanguageError(
                     "TK108",
-                    f"self.attrs.blocks needs integers, got {extent!r}",
+                    f"self.attrs.blocks needs integers, got {values.describe(extent)}",
                     help="use cdiv(n, block) or n // block for a number of blocks",
                 )
-            grid.append(self._expand(scalar.as_expr(extent)))
+            if not isinstance(extent, Expr) and extent < 0:
+                raise errors.LanguageError("TK108", f"self.attrs.blocks cannot be negative, got {extent}")
+            grid.append(builder.expand(scalar.as_expr(extent)))
         one = scalar.constant(dtypes.int32, 1)
         return (*grid, *([one] * (3 - len(grid))))
 
-    def _check_warps(self, value: Any) -> int:
-        if isinstance(value, Expr):
+    def _check_warps(self, value: Any, builder: Builder) -> int:
+        warps = values.known(value)
+        if isinstance(warps, Expr):
             raise errors.LanguageError("TK108", "self.attrs.warps must be known at compile time", help=_CONSTANT)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32:
+        if isinstance(warps, bool) or not isinstance(warps, int) or not 1 <= warps <= 32:
             raise errors.LanguageError(
-                "TK108", f"self.attrs.warps must be an integer from 1 to 32, got {value!r}", help="a warp is 32 threads"
+                "TK108", f"self.attrs.warps must be an integer from 1 to 32, got {warps!r}", help="a warp is 32 threads"
             )
-        return value
+        return warps
 
-    def _check_cluster_blocks(self, value: Any) -> tuple[int, int, int]:
-        extents = tuple(cast("Sequence[Any]", value)) if isinstance(value, (tuple, list)) else (value,)
+    def _check_cluster_blocks(self, value: Any, builder: Builder) -> tuple[int, int, int]:
+        extents = [values.known(extent) for extent in _sequence(value)]
         if not 1 <= len(extents) <= 3 or not all(isinstance(extent, int) and extent > 0 for extent in extents):
-            raise errors.LanguageError("TK108", f"self.attrs.cluster_blocks needs one to three integers, got {value!r}")
+            shown = ", ".join(map(values.describe, extents))
+            raise errors.LanguageError(
+                "TK108", f"self.attrs.cluster_blocks needs one to three positive integers, got {shown}"
+            )
         if any(extent != 1 for extent in extents):
             raise errors.LanguageError(
-                "TK108", f"clusters of blocks are not available in this version, got cluster_blocks={list(extents)}"
+                "TK108", f"clusters of blocks are not available in this version, got cluster_blocks={extents}"
             )
         return (1, 1, 1)
 
 
-_CONSTANT = "pass it to __init__, or annotate the parameter as int"
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Expr):
+        return scalar.is_integer(scalar.dtype_of(value))
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, (tuple, list)) else (value,)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tilekit.diag import errors
 
@@ -40,13 +40,15 @@ def autotune(names: str, values: Sequence[Any]) -> Callable[[T], T]:
     keys = tuple(name.strip() for name in names.split(","))
     if not all(key.isidentifier() for key in keys):
         raise errors.LanguageError("TK113", f"autotune needs argument names separated by commas, got {names!r}")
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+    if twice := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
+        raise errors.LanguageError("TK113", f"autotune({names!r}) names {twice!r} twice")
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise errors.LanguageError("TK113", f"autotune({names!r}) needs a list of choices, got {values!r}")
     if not values:
         raise errors.LanguageError("TK113", f"autotune({names!r}) has no choices")
     if len(keys) > 1:
         for choice in values:
-            if not isinstance(choice, (tuple, list)) or len(choice) != len(keys):
+            if not isinstance(choice, (tuple, list)) or len(cast("Sequence[Any]", choice)) != len(keys):
                 raise errors.LanguageError(
                     "TK113", f"autotune({names!r}): each choice needs {len(keys)} values, got {choice!r}"
                 )
@@ -82,7 +84,7 @@ def schedules(cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list
     A class attribute `debug_schedule` replaces the space by one point.
     """
     pinned: Mapping[str, Any] | None = getattr(cls, "debug_schedule", None)
-    space: list[dict[str, Any]] = [dict(pinned)] if pinned else points(getattr(cls, "_autotune_space", {}))
+    space = points(getattr(cls, "_autotune_space", {})) if pinned is None else [dict(pinned)]
     signature = inspect.signature(cls.__init__)
     found: list[dict[str, Any]] = []
     for point in space:

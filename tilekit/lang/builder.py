@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tilekit.diag import errors
 from tilekit.diag.span import Span
 from tilekit.ir.inst import Instruction
-from tilekit.ir.stmt import AssignStmt, DeclareStmt, InstStmt, SeqStmt, Stmt
+from tilekit.ir.stmt import AssignStmt, BreakStmt, DeclareStmt, IfStmt, InstStmt, ReturnStmt, SeqStmt, Stmt
 from tilekit.ir.tensor import Tensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -21,6 +22,8 @@ class Builder:
     def __init__(self) -> None:
         self._blocks: list[list[Stmt]] = [[]]
         self.span: Span | None = None
+        # instructions only make sense while `__call__` is executed
+        self.is_open = False
         self.names: dict[Tensor, str] = {}
         # the expression that a never reassigned variable stands for: launch attributes look through it
         self.values: dict[Var, Expr] = {}
@@ -30,42 +33,59 @@ class Builder:
         """How many blocks of run-time control flow are open."""
         return len(self._blocks) - 1
 
+    @property
+    def length(self) -> int:
+        """How many statements the innermost block has."""
+        return len(self._blocks[-1])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether control never reaches the end of the innermost block."""
+        return ends(self._blocks[-1])
+
     @contextmanager
-    def block(self) -> Iterator[list[Stmt]]:
-        statements: list[Stmt] = []
-        self._blocks.append(statements)
+    def block(self, statements: list[Stmt] | None = None) -> Generator[list[Stmt]]:
+        """Append to a new block, or go on with one; it is the caller who puts it into a statement."""
+        opened = [] if statements is None else statements
+        self._blocks.append(opened)
         try:
-            yield statements
+            yield opened
         finally:
             self._blocks.pop()
 
     def append(self, stmt: Stmt) -> None:
         self._blocks[-1].append(stmt)
 
-    def extend(self, stmts: list[Stmt]) -> None:
-        self._blocks[-1].extend(stmts)
-
     def emit(self, inst: Instruction) -> Any:
+        if not self.is_open:
+            raise errors.LanguageError(
+                "TK101", f"{inst.opcode} works only in a kernel's __call__ and in methods that it calls"
+            )
         placed = inst.replace(span=self.span)
         self.append(InstStmt(placed, span=self.span))
         return placed.output
 
-    def declare(self, name: str, value: Expr) -> Var:
+    def declare(self, name: str, value: Expr, *, mutable: bool = False) -> Var:
+        """A new variable with this value; a `mutable` one will be assigned."""
         variable = scalar.var(name, scalar.dtype_of(value))
-        self.values[variable] = value
+        if not mutable:
+            self.values[variable] = value
         self.append(DeclareStmt(variable, value, span=self.span))
         return variable
 
     def assign(self, variable: Var, value: Expr) -> None:
-        self.values.pop(variable, None)
         self.append(AssignStmt(variable, value, span=self.span))
 
-    def redirect(self, tensor: Tensor, storage: Tensor) -> bool:
-        """Let the instruction that was emitted last write `storage` instead of its own result `tensor`, if it made it."""
-        last = self._blocks[-1][-1] if self._blocks[-1] else None
+    def redirect(self, tensor: Tensor, storage: Tensor, since: int) -> bool:
+        """Let the last instruction, if it made `tensor`, write `storage` instead.
+
+        Only statements of the innermost block from number `since` on are touched: nobody else can know their results.
+        """
+        block = self._blocks[-1]
+        last = block[-1] if len(block) > since else None
         if not isinstance(last, InstStmt) or last.inst.output is not tensor:
             return False
-        self._blocks[-1][-1] = last.replace(inst=last.inst.replace(output=storage))
+        block[-1] = last.replace(inst=last.inst.replace(output=storage))
         return True
 
     def expand(self, expr: Expr) -> Expr:
@@ -76,3 +96,24 @@ class Builder:
     def finish(self) -> SeqStmt:
         (statements,) = self._blocks
         return SeqStmt.create(statements)
+
+
+def ends(statements: Sequence[Stmt]) -> bool:
+    """Whether control never reaches the end of these statements."""
+    match statements[-1] if statements else None:
+        case BreakStmt() | ReturnStmt():
+            return True
+        case IfStmt(then_body=SeqStmt(seq=then_body), else_body=SeqStmt(seq=else_body)):
+            return ends(then_body) and ends(else_body)
+        case _:
+            return False
+
+
+def only_declares(statements: Sequence[Stmt], value: Expr) -> Expr | None:
+    """`value` in terms of what was known before `statements`, if they do nothing but name parts of it."""
+    known: dict[Var, Expr] = {}
+    for stmt in statements:
+        if not isinstance(stmt, DeclareStmt) or stmt.init is None:
+            return None
+        known[stmt.var] = scalar.rewrite(stmt.init, known)
+    return scalar.rewrite(value, known)

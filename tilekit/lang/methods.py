@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Literal, TypeAlias
 
 from tilekit import dtypes
 from tilekit.diag import errors
+from tilekit.dtypes import DataType
 from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.elementwise import ElementwiseMethods
 from tilekit.ir.instructions.memory import MemoryMethods
 from tilekit.ir.instructions.reduce import ReduceMethods
-from tilekit.ir.instructions.register import AllocateRegisterInst, RegisterMethods
+from tilekit.ir.instructions.register import RegisterMethods
 from tilekit.ir.instructions.sync import SyncMethods
-from tilekit.ir.surface import Number, typed
+from tilekit.ir.surface import Number, describe
 from tilekit.ir.tensor import RegisterTensor
+from tilekit.lang import operators
 from tilekit.lang.attributes import Attributes, Dim3
 from tilekit.lang.builder import Builder
 from tilekit.lowir import scalar
@@ -34,6 +38,26 @@ class LoopRange:
     unroll: Unroll = None
 
 
+def loop_range(limits: Sequence[Any], unroll: Unroll = None) -> LoopRange:
+    """A range from the arguments that Python's `range` takes."""
+    if not 1 <= len(limits) <= 3:
+        raise errors.LanguageError("TK104", f"range takes one to three arguments, got {len(limits)}")
+    for limit in limits:
+        if not _is_integer(limit):
+            raise errors.LanguageError("TK215", f"range needs integers, got {describe(limit)}")
+    start, stop = (0, limits[0]) if len(limits) == 1 else limits[:2]
+    return LoopRange(start, stop, limits[2] if len(limits) == 3 else 1, unroll)
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, dtypes.Literal):
+        return value.dtype.is_integer()
+    if isinstance(value, Expr):
+        dtype = scalar.dtype_of(value)
+        return isinstance(dtype, DataType) and dtype.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMethods, SyncMethods):
     """The kernel language. An object of a script class with these methods is what `__call__` sees as `self`."""
 
@@ -44,8 +68,7 @@ class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMe
         return self._builder.emit(inst)
 
     def _fill(self, value: Number, like: RegisterTensor) -> RegisterTensor:
-        tile = RegisterTensor.create(like.dtype, ())
-        return self._builder.emit(AllocateRegisterInst.create(tile, lambda _: typed(value, like.dtype)))
+        return operators.filled(self._builder, value, like)
 
     @property
     def attrs(self) -> Attributes:
@@ -81,10 +104,8 @@ class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMe
             )
         return 32 * self._attrs.warps
 
-    def range(
-        self, start: Number, end: Number | None = None, step: Number = 1, /, *, unroll: Unroll = None
-    ) -> LoopRange:
-        """A run-time loop with an unroll hint: `for i in self.range(0, n, 16, unroll=4)`.
+    def range(self, start: Number, end: Number | None = None, step: Number = 1, *, unroll: Unroll = None) -> LoopRange:
+        """Return a range for a run-time loop with an unroll hint: `for i in self.range(0, n, 16, unroll=4)`.
 
         Parameters
         ----------
@@ -93,9 +114,10 @@ class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMe
         unroll
             None for no hint, "all", or a factor.
         """
-        if unroll is not None and unroll != "all" and (isinstance(unroll, bool) or unroll < 1):
+        is_factor = isinstance(unroll, int) and not isinstance(unroll, bool) and unroll >= 1
+        if unroll is not None and unroll != "all" and not is_factor:
             raise errors.LanguageError("TK104", f'unroll must be None, "all" or a positive integer, got {unroll!r}')
-        return LoopRange(0, start, step, unroll) if end is None else LoopRange(start, end, step, unroll)
+        return loop_range([0, start, step] if end is None else [start, end, step], unroll)
 
     def static_assert(self, cond: object, msg: str = "") -> None:
         """Stop compiling with `msg` unless the compile-time condition holds."""
@@ -108,11 +130,18 @@ class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMe
             raise errors.LanguageError("TK110", f"static assertion failed: {msg}" if msg else "static assertion failed")
 
 
+# the functions behind the language's methods, and every name that it defines
+_FUNCTIONS = frozenset(
+    member for cls in KernelMethods.__mro__[:-1] for member in vars(cls).values() if isinstance(member, FunctionType)
+)
+_NAMES = tuple(sorted(name for name in dir(KernelMethods) if not name.startswith("_")))
+
+
 def names() -> list[str]:
     """The public names of the kernel language."""
-    return sorted(name for name in dir(KernelMethods) if not name.startswith("_"))
+    return list(_NAMES)
 
 
 def is_language(function: object) -> bool:
     """Whether this function belongs to the language itself, so that it is called and not transpiled."""
-    return getattr(function, "__module__", "").startswith("tilekit.") and not isinstance(function, dtypes.DataType)
+    return function in _FUNCTIONS

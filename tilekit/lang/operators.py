@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from typing import Any, TypeAlias, cast
 
 from tilekit import dtypes
 from tilekit.diag import errors
@@ -19,23 +19,46 @@ from tilekit.ir.instructions.elementwise import (
     MulInst,
     SubInst,
 )
-from tilekit.ir.surface import describe
+from tilekit.ir.instructions.register import AllocateRegisterInst
+from tilekit.ir.surface import Number, describe, typed
 from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang.methods import KernelMethods
+from tilekit.lang import values
+from tilekit.lang.builder import Builder
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
-HOST: Mapping[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+Op: TypeAlias = "type[ast.AST]"
+
+
+def _in(a: Any, b: Container[Any]) -> bool:
+    return a in b
+
+
+def _not_in(a: Any, b: Container[Any]) -> bool:
+    return a not in b
+
+
+# the operator module does not say what its functions take
+_operator: Any = operator
+
+HOST: Mapping[Op, Callable[..., Any]] = {
+    ast.Add: _operator.add, ast.Sub: _operator.sub, ast.Mult: _operator.mul, ast.Div: _operator.truediv,
+    ast.FloorDiv: _operator.floordiv, ast.Mod: _operator.mod, ast.Pow: _operator.pow, ast.MatMult: _operator.matmul,
+    ast.LShift: _operator.lshift, ast.RShift: _operator.rshift, ast.BitAnd: _operator.and_, ast.BitOr: _operator.or_,
+    ast.BitXor: _operator.xor, ast.Eq: _operator.eq, ast.NotEq: _operator.ne, ast.Lt: _operator.lt,
+    ast.LtE: _operator.le, ast.Gt: _operator.gt, ast.GtE: _operator.ge, ast.Is: _operator.is_,
+    ast.IsNot: _operator.is_not, ast.USub: _operator.neg, ast.UAdd: _operator.pos, ast.Invert: _operator.invert,
+    ast.Not: _operator.not_, ast.In: _in, ast.NotIn: _not_in,
 }  # fmt: skip
 
-SCALAR: Mapping[type[ast.AST], Callable[[Expr, Expr], Expr]] = {
+IN_PLACE: Mapping[Op, Callable[..., Any]] = {
+    ast.Add: _operator.iadd, ast.Sub: _operator.isub, ast.Mult: _operator.imul, ast.Div: _operator.itruediv,
+    ast.FloorDiv: _operator.ifloordiv, ast.Mod: _operator.imod, ast.Pow: _operator.ipow,
+    ast.MatMult: _operator.imatmul, ast.LShift: _operator.ilshift, ast.RShift: _operator.irshift,
+    ast.BitAnd: _operator.iand, ast.BitOr: _operator.ior, ast.BitXor: _operator.ixor,
+}  # fmt: skip
+
+SCALAR: Mapping[Op, Callable[[Expr, Expr], Expr]] = {
     ast.Add: scalar.add, ast.Sub: scalar.sub, ast.Mult: scalar.mul, ast.Div: scalar.div,
     ast.FloorDiv: scalar.floordiv, ast.Mod: scalar.mod, ast.LShift: scalar.shl, ast.RShift: scalar.shr,
     ast.BitAnd: scalar.bitwise_and, ast.BitOr: scalar.bitwise_or, ast.BitXor: scalar.bitwise_xor,
@@ -43,40 +66,51 @@ SCALAR: Mapping[type[ast.AST], Callable[[Expr, Expr], Expr]] = {
     ast.Gt: scalar.gt, ast.GtE: scalar.ge,
 }  # fmt: skip
 
-TILE_CLASSES = {ast.Add: AddInst, ast.Sub: SubInst, ast.Mult: MulInst, ast.Div: DivInst}
-TILE_OPS: Mapping[type[ast.AST], str] = {
+LOGICAL: Mapping[Op, Callable[[Expr, Expr], Expr]] = {
+    ast.BitAnd: scalar.logical_and, ast.BitOr: scalar.logical_or, ast.BitXor: scalar.ne,
+}  # fmt: skip
+
+TILE_CLASSES: Mapping[Op, type[AddInst | SubInst | MulInst | DivInst]] = {
+    ast.Add: AddInst, ast.Sub: SubInst, ast.Mult: MulInst, ast.Div: DivInst,
+}  # fmt: skip
+
+TILE_OPS: Mapping[Op, str] = {
     ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.LShift: "left_shift", ast.RShift: "right_shift",
     ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
     ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
 }  # fmt: skip
 
-SYMBOLS: Mapping[type[ast.AST], str] = {
+SYMBOLS: Mapping[Op, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
-    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
+    ast.Not: "not",
 }  # fmt: skip
 
-
-def is_runtime(value: object) -> bool:
-    """Whether the value exists only when the kernel runs."""
-    return isinstance(value, (Expr, Tensor))
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, (bool, int, float, Expr, dtypes.Literal))
+ADVICE: Mapping[Op, str] = {
+    ast.Pow: "multiply, or use self.exp and self.log",
+    ast.MatMult: "products of matrices are not available in this version",
+}
 
 
-def binary(op: ast.AST, a: Any, b: Any, kernel: KernelMethods, out: RegisterTensor | None = None) -> Any:
+def binary(op: ast.AST, a: Any, b: Any, builder: Builder, out: RegisterTensor | None = None) -> Any:
     """`a op b`; on tiles the result goes to `out` if it is given."""
     kind = type(op)
-    if isinstance(a, RegisterTensor) or isinstance(b, RegisterTensor):
-        return _tile_binary(kind, a, b, kernel, out)
-    if not is_runtime(a) and not is_runtime(b) and not _literals(a, b):
-        return HOST[kind](a, b)
     if kind in (ast.Is, ast.IsNot):
         return HOST[kind](a, b)
-    if kind not in SCALAR or not (is_number(a) and is_number(b)):
+    if isinstance(a, RegisterTensor) or isinstance(b, RegisterTensor):
+        return _tile_binary(kind, a, b, builder, out)
+    return scalar_binary(kind, a, b)
+
+
+def scalar_binary(kind: Op, a: Any, b: Any) -> Any:
+    """An operator on host values and scalar expressions."""
+    if kind in (ast.In, ast.NotIn) and (values.is_runtime(a) or _holds_runtime(b)):
+        raise errors.LanguageError("TK106", f"{SYMBOLS[kind]} looks only for values that are known at compile time")
+    if not any(isinstance(side, (Expr, Tensor, dtypes.Literal)) for side in (a, b)):
+        return HOST[kind](a, b)
+    if kind not in SCALAR or not (values.is_number(a) and values.is_number(b)):
         raise _unsupported(kind, a, b)
     if kind is ast.Div and not _is_float(a) and not _is_float(b):
         raise errors.LanguageError(
@@ -84,21 +118,56 @@ def binary(op: ast.AST, a: Any, b: Any, kernel: KernelMethods, out: RegisterTens
             "cannot divide run-time integers with /",
             help="use // for the integer quotient, or float32(a) / float32(b)",
         )
-    left, right = paired(a, b)
     if kind in (ast.LShift, ast.RShift):
-        right = scalar.cast(right, scalar.dtype_of(left))
+        return _shift(kind, a, b)
+    if isinstance(_dtype(a), PointerType) or isinstance(_dtype(b), PointerType):
+        return _on_pointer(kind, a, b)
+    left, right = paired(a, b)
+    if scalar.dtype_of(left) is dtypes.boolean and scalar.dtype_of(right) is dtypes.boolean:
+        return _on_truths(kind, left, right)
     return SCALAR[kind](left, right)
 
 
-def _literals(a: object, b: object) -> bool:
-    return isinstance(a, dtypes.Literal) or isinstance(b, dtypes.Literal)
+def _on_truths(kind: Op, left: Expr, right: Expr) -> Expr:
+    """As Python's bool: `& | ^` give a truth value, arithmetic gives an integer."""
+    if kind in LOGICAL:
+        return LOGICAL[kind](left, right)
+    if kind in (ast.Eq, ast.NotEq):
+        return SCALAR[kind](left, right)
+    return SCALAR[kind](scalar.cast(left, dtypes.int32), scalar.cast(right, dtypes.int32))
+
+
+def _shift(kind: Op, a: Any, b: Any) -> Expr:
+    amount = scalar.as_expr(b)
+    left = scalar.as_expr(a) if values.is_runtime(a) or isinstance(a, dtypes.Literal) else _like(a, amount)
+    return SCALAR[kind](left, scalar.cast(amount, scalar.dtype_of(left)))
+
+
+def _on_pointer(kind: Op, a: Any, b: Any) -> Expr:
+    if kind is ast.Add and not isinstance(_dtype(a), PointerType):
+        a, b = b, a
+    if kind not in (ast.Add, ast.Sub, ast.Eq, ast.NotEq) or not isinstance(a, Expr):
+        raise _unsupported(kind, a, b)
+    return SCALAR[kind](a, scalar.as_expr(b))
+
+
+def _holds_runtime(container: Any) -> bool:
+    if isinstance(container, (tuple, list, set, frozenset)):
+        return any(map(_holds_runtime, cast("list[Any]", container)))
+    if isinstance(container, dict):
+        return any(map(_holds_runtime, cast("dict[Any, Any]", container)))
+    return values.is_runtime(container)
+
+
+def _dtype(value: Any) -> DataType | PointerType | None:
+    if isinstance(value, dtypes.Literal):
+        return value.dtype
+    return scalar.dtype_of(value) if isinstance(value, Expr) else None
 
 
 def _is_float(value: Any) -> bool:
-    if isinstance(value, Expr):
-        dtype = scalar.dtype_of(value)
-        return isinstance(dtype, DataType) and dtype.is_float()
-    return value.dtype.is_float() if isinstance(value, dtypes.Literal) else isinstance(value, float)
+    dtype = _dtype(value)
+    return isinstance(value, float) if dtype is None else isinstance(dtype, DataType) and dtype.is_float()
 
 
 def paired(a: Any, b: Any) -> tuple[Expr, Expr]:
@@ -112,63 +181,72 @@ def paired(a: Any, b: Any) -> tuple[Expr, Expr]:
 
 def _like(number: Any, other: Expr) -> Expr:
     dtype = scalar.dtype_of(other)
-    if isinstance(dtype, PointerType) or dtype.is_boolean():
-        return scalar.as_expr(number)
-    if isinstance(number, float) and not dtype.is_float():
-        return scalar.as_expr(number)
-    if isinstance(number, int) and dtype.is_integer() and not dtype.min_value <= number <= dtype.max_value:
+    if isinstance(dtype, PointerType) or dtype.is_boolean() or not values.is_exact(number, dtype):
         return scalar.as_expr(number)
     return scalar.constant(dtype, number)
 
 
-def _tile_binary(kind: type[ast.AST], a: Any, b: Any, kernel: KernelMethods, out: RegisterTensor | None) -> Any:
+def _tile_binary(kind: Op, a: Any, b: Any, builder: Builder, out: RegisterTensor | None) -> Any:
     if kind in (ast.Gt, ast.GtE):
-        return _tile_binary(ast.Lt if kind is ast.Gt else ast.LtE, b, a, kernel, out)
-    if not all(isinstance(side, RegisterTensor) or is_number(side) for side in (a, b)):
-        raise _unsupported(kind, a, b)
+        return _tile_binary(ast.Lt if kind is ast.Gt else ast.LtE, b, a, builder, out)
     if kind not in TILE_CLASSES and kind not in TILE_OPS:
         raise _unsupported(kind, a, b)
-    x, y = kernel._tiles(SYMBOLS[kind], a, b)
+    x, y = _tiles(kind, a, b, builder)
     if kind in TILE_CLASSES:
-        return kernel._emit(TILE_CLASSES[kind].create(x, y, out))
-    return kernel._emit(ElementwiseBinaryInst.create(x, y, TILE_OPS[kind], out))
+        return builder.emit(TILE_CLASSES[kind].create(x, y, out))
+    return builder.emit(ElementwiseBinaryInst.create(x, y, TILE_OPS[kind], out))
 
 
-def unary(op: ast.AST, value: Any, kernel: KernelMethods) -> Any:
+def _tiles(kind: Op, a: Any, b: Any, builder: Builder) -> tuple[RegisterTensor, RegisterTensor]:
+    """Both operands as tiles: a scalar takes the dtype of the tile."""
+    if isinstance(a, RegisterTensor) and isinstance(b, RegisterTensor):
+        return a, b
+    if isinstance(a, RegisterTensor) and values.is_number(b):
+        return a, filled(builder, b, a)
+    if isinstance(b, RegisterTensor) and values.is_number(a):
+        return filled(builder, a, b), b
+    raise _unsupported(kind, a, b)
+
+
+def filled(builder: Builder, value: Number, like: RegisterTensor) -> RegisterTensor:
+    """A tile without dimensions that holds `value` in the dtype of `like`."""
+    tile = RegisterTensor.create(like.dtype, ())
+    return builder.emit(AllocateRegisterInst.create(tile, lambda _: typed(value, like.dtype)))
+
+
+def unary(op: ast.AST, value: Any, builder: Builder) -> Any:
     kind = type(op)
-    if isinstance(value, dtypes.Literal):
-        value = scalar.as_expr(value)
-    if not is_runtime(value):
-        return HOST[kind](value)
     if isinstance(value, RegisterTensor) and kind in (ast.USub, ast.Not):
         name = "neg" if kind is ast.USub else "logical_not"
-        return kernel._emit(ElementwiseUnaryInst.create(value, name))
+        return builder.emit(ElementwiseUnaryInst.create(value, name))
+    return scalar_unary(kind, value)
+
+
+def scalar_unary(kind: Op, value: Any) -> Any:
+    """An operator on a host value or a scalar expression."""
+    if isinstance(value, dtypes.Literal):
+        value = scalar.as_expr(value)
+    if not values.is_runtime(value):
+        return HOST[kind](value)
+    if kind is ast.UAdd:
+        return value
     if isinstance(value, Expr) and kind is ast.USub:
-        return scalar.neg(value)
-    if isinstance(value, Expr) and kind is ast.Not:
-        return scalar.logical_not(truth(value))
+        is_truth = scalar.dtype_of(value) is dtypes.boolean
+        return scalar.neg(scalar.cast(value, dtypes.int32) if is_truth else value)
     if isinstance(value, Expr) and kind is ast.Invert:
         return scalar.bitwise_not(value)
-    if kind is ast.UAdd and is_runtime(value):
-        return value
+    if isinstance(value, Expr) and kind is ast.Not:
+        condition = values.truth(value)
+        return scalar.logical_not(condition) if isinstance(condition, Expr) else not condition
     raise errors.LanguageError("TK214", f"cannot compute {SYMBOLS[kind]} of {describe(value)}")
 
 
-def truth(value: Any) -> Any:
-    """The value as a condition: a Python bool where it is known now, else a boolean expression."""
-    if isinstance(value, dtypes.Literal):
-        return bool(value)
-    if isinstance(value, Tensor):
-        raise errors.LanguageError(
-            "TK215",
-            f"{describe(value)} is no single truth value",
-            help="use self.where for a choice per element, or self.any and self.all",
-        )
-    if not isinstance(value, Expr):
-        return bool(value)
-    constant = scalar.constant_value(value)
-    return bool(constant) if constant is not None else scalar.cast(value, dtypes.boolean)
+def _unsupported(kind: Op, a: Any, b: Any) -> errors.LanguageError:
+    return errors.LanguageError(
+        "TK214", f"cannot compute {describe(a)} {SYMBOLS[kind]} {describe(b)}", help=ADVICE.get(kind)
+    )
 
 
-def _unsupported(kind: type[ast.AST], a: Any, b: Any) -> errors.LanguageError:
-    return errors.LanguageError("TK214", f"cannot compute {describe(a)} {SYMBOLS[kind]} {describe(b)}")
+def set_item(container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    container[key] = value

@@ -51,9 +51,9 @@ class CallParameters:
         """Read them from a script's `__call__`, or say which annotation is wrong and where."""
         signature = inspect.signature(call)
         spans = _spans(call)
+        parameters = _without_self(signature, spans)
         names: list[str] = []
         types: list[ParamType] = []
-        parameters = list(signature.parameters.values())[1:]
         for parameter in parameters:
             names.append(parameter.name)
             types.append(_checked(parameter, spans.get(parameter.name)))
@@ -61,7 +61,7 @@ class CallParameters:
             raise errors.LanguageError(
                 "TK107",
                 "a kernel returns nothing: it writes to the tensors it is given",
-                at=spans.get("return"),
+                at=spans["return"],
                 help="remove the return annotation and pass the output as a parameter",
             )
         with_default = any(p.default is not inspect.Parameter.empty for p in parameters)
@@ -75,13 +75,24 @@ def passing(kind: ParamType) -> Passing:
 
 
 def _spans(call: Callable[..., Any]) -> Mapping[str, Span]:
+    """Where each parameter stands, the return annotation ("return"), and the name in the `def` line ("def")."""
     read = source.read(call)
     arguments = read.node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     found = {argument.arg: read.span(argument) for argument in every if argument is not None}
     if read.node.returns is not None:
         found["return"] = read.span(read.node.returns)
-    return found
+    return {**found, "def": read.header}
+
+
+def _without_self(signature: inspect.Signature, spans: Mapping[str, Span]) -> list[inspect.Parameter]:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].kind not in positional:
+        raise errors.LanguageError(
+            "TK107", "a kernel is a method: its first parameter is self", at=spans["def"], help="def __call__(self, …)"
+        )
+    return parameters[1:]
 
 
 def _checked(parameter: inspect.Parameter, at: Span | None) -> ParamType:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import linecache
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any
 
 from tilekit.diag import errors
 from tilekit.diag.span import Span
+from tilekit.lang import syntax
 
 
 @dataclass(frozen=True)
@@ -33,46 +35,78 @@ class FunctionSource:
         start = self.node.col_offset + len("def ")
         return Span(self.name, 0, start, 0, start + len(self.node.name))
 
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """The names that Python takes for local ones because the function binds them."""
+        arguments = (argument.arg for argument in ast.walk(self.node.args) if isinstance(argument, ast.arg))
+        return frozenset(arguments) | syntax.bound(self.node.body).names
+
+
+# By identity: Python calls two code objects equal although their functions differ in an annotation or in their file.
+_known: dict[int, FunctionSource] = {}
+
 
 def qualified_name(code: CodeType) -> str:
     """What spans call this function: its qualified name, without the places it is nested in."""
     return code.co_qualname.rpartition("<locals>.")[2]
 
 
+def plain(function: Callable[..., Any]) -> FunctionType:
+    """The Python function behind a method or a decorator that keeps what it wraps."""
+    found = inspect.unwrap(getattr(function, "__func__", function))
+    if not isinstance(found, FunctionType):
+        raise errors.LanguageError("TK111", f"{function!r} is not a Python function, so it has no source to compile")
+    return found
+
+
 def read(function: Callable[..., Any]) -> FunctionSource:
     """The source of a plain function or of the function behind a method."""
-    plain = inspect.unwrap(getattr(function, "__func__", function))
-    if not isinstance(plain, FunctionType):
-        raise errors.LanguageError("TK111", f"{function!r} is not a Python function, so it has no source to compile")
-    return _read(plain.__code__)
+    code = plain(function).__code__
+    found = _known.get(id(code))
+    if found is None or found.code is not code:
+        found = _known[id(code)] = _parse(code)
+    return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _read(code: CodeType) -> FunctionSource:
+def _parse(code: CodeType) -> FunctionSource:
+    linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     if not lines:
         raise errors.LanguageError(
             "TK111",
-            f"the source of {code.co_qualname} is not available",
+            f"the source of {qualified_name(code)} is not available",
             help="define kernels in a notebook cell or in a file, not through exec or in the plain Python prompt",
         )
-    block = inspect.getblock(lines[code.co_firstlineno - 1 :])
-    indented = block[:1] and block[0][:1].isspace()
-    text = "".join(["if 1:\n", *block]) if indented else "".join(block)
     try:
-        tree = ast.parse(text)
-    except SyntaxError:
+        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
+        indented = bool(block) and block[0][:1].isspace()
+        tree = ast.parse("".join(["if 1:\n", *block]) if indented else "".join(block))
+    except (SyntaxError, tokenize.TokenError):
         raise _changed(code) from None
-    node = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+    first = tree.body[0] if tree.body else None
+    node = first.body[0] if isinstance(first, ast.If) else first
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise errors.LanguageError("TK103", f"{qualified_name(code)} is async: a kernel awaits nothing")
+    if not isinstance(node, ast.FunctionDef):
         raise _changed(code)
     ast.increment_lineno(node, code.co_firstlineno - (2 if indented else 1))
+    if not _is_of(node, code):
+        raise _changed(code)
     return FunctionSource(qualified_name(code), code, node)
+
+
+def _is_of(node: ast.FunctionDef, code: CodeType) -> bool:
+    """Whether a tree can be that of a code object: its name, its arguments, and the lines of its body."""
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    if node.name != code.co_name or tuple(a.arg for a in arguments) != code.co_varnames[: len(arguments)]:
+        return False
+    written = {part.lineno for part in ast.walk(node) if isinstance(part, (ast.expr, ast.stmt))}
+    return all(line is None or line in written or line == code.co_firstlineno for _, _, line in code.co_lines())
 
 
 def _changed(code: CodeType) -> errors.LanguageError:
     return errors.LanguageError(
         "TK111",
-        f"the file of {code.co_qualname} changed since it was loaded, so its source no longer matches",
+        f"the file of {qualified_name(code)} changed since it was loaded, so its source no longer matches",
         help="reload the module, or run the cell again",
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FunctionType
+from types import TracebackType
 from typing import Any, cast
 
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
+from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.func import Function, Metadata
 from tilekit.ir.prog import Program
@@ -74,7 +75,7 @@ def _transpile(
     sources: Sources,
 ) -> Program:
     builder = Builder()
-    kernel = _instance(script, schedule, builder)
+    kernel = _instance(script, schedule, builder, sources)
     arguments: dict[str, Any] = {}
     runtime: list[Var] = []
     for name, kind in zip(params.param_names, params.param_types, strict=True):
@@ -83,41 +84,88 @@ def _transpile(
             arguments[name] = runtime[-1]
         else:
             arguments[name] = constants[name]
-    call = cast("FunctionType", script.__call__)
-    read = source.read(call)
-    sources.register(read.name, read.code)
-    statements = Statements(kernel, builder, sources)
-    statements.run(call, {read.node.args.args[0].arg: kernel, **arguments})
-    metadata = _metadata(kernel.attrs, runtime, divisibility, read)
-    body = builder.finish()
-    func = Function.create(snake_case(script.__name__), runtime, body, metadata)
+    call = source.plain(script.__call__)
+    header = source.read(call).header
+    myself = call.__code__.co_varnames[0]
+    builder.is_open = True
+    Statements(kernel, builder, sources).run(call, {myself: kernel, **arguments})
+    metadata = _metadata(kernel.attrs, runtime, divisibility, header)
+    func = Function.create(snake_case(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
     named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
     return Program.create({func.name: rewrite(func, named)})
 
 
-def _instance(script: type, schedule: Mapping[str, Any], builder: Builder) -> KernelMethods:
+def _instance(script: type, schedule: Mapping[str, Any], builder: Builder, sources: Sources) -> KernelMethods:
     """An object of the user's class that also has the kernel language."""
-    taken = sorted(n for n in vars(script) if n in vars_of_language() and not n.startswith("_"))
-    cls = type(script)(
-        script.__name__, (script, KernelMethods), {"__module__": script.__module__, "__qualname__": script.__qualname__}
-    )
+    _refuse_hidden_instructions(script, sources)
+    namespace = {
+        "__module__": script.__module__,
+        "__qualname__": script.__qualname__,
+        "_builder": builder,
+        "_attrs": Attributes(builder),
+    }
+    cls = type(script)(script.__name__, (script, KernelMethods), namespace)
     kernel = cast("KernelMethods", object.__new__(cls))
-    kernel._builder = builder
-    kernel._attrs = Attributes(builder.expand)
-    if taken:
-        raise errors.LanguageError(
-            "TK107", f"{script.__name__}.{taken[0]} hides the instruction self.{taken[0]}", help="rename the method"
-        )
+    initialize: Any = cls.__init__
     try:
-        cls.__init__(kernel, **schedule)
-    except TilekitError:
-        raise
+        initialize(kernel, **schedule)
+    except TilekitError as error:
+        raise error.located(_place_in(initialize, error.__traceback__, sources)) from error.__cause__
     except Exception as problem:
         arguments = ", ".join(f"{key}={value!r}" for key, value in schedule.items())
         raise errors.LanguageError(
-            "TK109", f"{script.__name__}.__init__({arguments}) raised {type(problem).__name__}: {problem}"
+            "TK109",
+            f"{script.__name__}.__init__({arguments}) raised {type(problem).__name__}: {problem}",
+            at=_place_in(initialize, problem.__traceback__, sources),
         ) from problem
     return kernel
+
+
+def _refuse_hidden_instructions(script: type, sources: Sources) -> None:
+    language = vars_of_language()
+    for cls in script.__mro__:
+        for name, member in vars(cls).items():
+            if name in language and not name.startswith("_"):
+                raise errors.LanguageError(
+                    "TK107",
+                    f"{cls.__name__}.{name} hides the instruction self.{name}",
+                    at=_header_of(member, sources),
+                    help="use another name for it",
+                )
+
+
+def _header_of(member: Any, sources: Sources) -> Span | None:
+    function: Any = member.fget if isinstance(member, property) else member
+    try:
+        read = source.read(function)
+    except TilekitError:
+        return None
+    sources.register(read.name, read.code)
+    return read.header
+
+
+def _place_in(function: Any, trace: TracebackType | None, sources: Sources) -> Span | None:
+    """The line of `function` that an exception passed through."""
+    try:
+        read = source.read(function)
+    except TilekitError:
+        return None
+    while trace is not None:
+        if trace.tb_frame.f_code is read.code:
+            sources.register(read.name, read.code)
+            return _line(read, trace)
+        trace = trace.tb_next
+    return None
+
+
+def _line(read: source.FunctionSource, trace: TracebackType) -> Span | None:
+    """The stretch of source that a traceback entry stands at."""
+    positions = list(read.code.co_positions())[trace.tb_lasti // 2]
+    if None in positions:
+        return None
+    line, end_line, col, end_col = cast("tuple[int, int, int, int]", positions)
+    start = read.node.lineno
+    return Span(read.name, line - start, col, end_line - start, end_col)
 
 
 def vars_of_language() -> set[str]:
@@ -125,15 +173,13 @@ def vars_of_language() -> set[str]:
     return {name for cls in KernelMethods.__mro__[:-1] for name in vars(cls)}
 
 
-def _metadata(
-    attrs: Attributes, params: list[Var], divisibility: Mapping[str, int], read: source.FunctionSource
-) -> Metadata:
+def _metadata(attrs: Attributes, params: list[Var], divisibility: Mapping[str, int], header: Span) -> Metadata:
     for name, example in (("blocks", "[cdiv(n, 128)]"), ("warps", "4")):
         if getattr(attrs, name) is None:
             raise errors.LanguageError(
                 "TK108",
                 f"the kernel never sets self.attrs.{name}",
-                at=read.header,
+                at=header,
                 help=f"self.attrs.{name} = {example}",
             )
     assert attrs.blocks is not None and attrs.warps is not None
@@ -143,7 +189,7 @@ def _metadata(
             raise errors.LanguageError(
                 "TK108",
                 f"self.attrs.blocks depends on {scalar.name_hint(strangers[0])}, which only exists inside the kernel",
-                at=read.header,
+                at=attrs.places["blocks"],
                 help="compute the grid from the parameters of __call__",
             )
     known = {v: divisibility[name] for v in params if (name := scalar.name_hint(v)) in divisibility}

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assignments: to names, tuples of them, attributes and items, plain, annotated and augmented."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.surface import describe
+from tilekit.ir.tensor import RegisterTensor
+from tilekit.lang import operators, values
+from tilekit.lang.calls import Calls
+from tilekit.lang.expressions import unsupported
+from tilekit.lang.frame import Unavailable
+
+
+class Assignment(Calls):
+    """Executes assignments."""
+
+    def exec_Assign(self, node: ast.Assign) -> None:
+        since = self.builder.length
+        value = self.evaluate(node.value)
+        alone = len(node.targets) == 1
+        for target in node.targets:
+            self.unpack(target, value, since=since if alone else None)
+
+    def exec_AnnAssign(self, node: ast.AnnAssign) -> None:
+        annotation, since = self.evaluate(node.annotation), self.builder.length
+        if node.value is None:
+            raise errors.LanguageError(
+                "TK103", "an annotation without a value declares nothing", help="give it a first value"
+            )
+        value = values.annotated(self.evaluate(node.value), annotation, ast.unparse(node.target))
+        if isinstance(node.target, ast.Name) and (isinstance(annotation, DataType) or annotation in values.HOST_TYPES):
+            self.frame.declared[node.target.id] = annotation
+        self.unpack(node.target, value, since=since)
+
+    def exec_AugAssign(self, node: ast.AugAssign) -> None:
+        match node.target:
+            case ast.Name(id=name):
+                self._augment_name(name, node)
+            case ast.Attribute(value=owner, attr=attr):
+                container = self.evaluate(owner)
+                old = self.attribute(container, attr)
+                updated = self._augmented(old, node, in_place=self._is_alone(old))
+                if updated is not old:
+                    self._set_attribute(container, attr, updated)
+            case ast.Subscript(value=owner, slice=index):
+                container = self.evaluate(owner)
+                if values.is_runtime(container):
+                    raise errors.LanguageError("TK103", f"{describe(container)} cannot be written by index")
+                key = self.index(container, index)
+                old = self.host(lambda: container[key])
+                updated = self._augmented(old, node, in_place=self._is_alone(old))
+                self.host(operators.set_item, container, key, updated)
+
+    def _augment_name(self, name: str, node: ast.AugAssign) -> None:
+        with self.at(node.target):
+            old = self.frame.lookup(name)
+        updated = self._augmented(old, node, in_place=self._is_alone(old) or self.bindings.belongs_to_caller(old))
+        if updated is not old:
+            self.bindings.bind(name, updated)
+
+    def _is_alone(self, value: Any) -> bool:
+        """Whether nothing else holds a tile, so that writing it changes nobody else's value."""
+        return isinstance(value, RegisterTensor) and self.bindings.references(value) <= 1
+
+    def _augmented(self, old: Any, node: ast.AugAssign, *, in_place: bool) -> Any:
+        """The new value of a target; a tile that is written in place stays what it is."""
+        value = self.evaluate(node.value)
+        if isinstance(old, RegisterTensor) and in_place:
+            self.host(operators.binary, node.op, old, value, self.builder, out=old)
+            return old
+        if values.is_runtime(old) or values.is_runtime(value):
+            return self.host(operators.binary, node.op, old, value, self.builder)
+        return self.host(operators.IN_PLACE[type(node.op)], old, value)
+
+    # ------------------------------------------------------------------------------------------------------- targets
+
+    def unpack(self, target: ast.expr, value: Any, *, since: int | None = None) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.bindings.bind(name, value, since=since)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                self._unpack_sequence(targets, value)
+            case ast.Attribute(value=owner, attr=attr):
+                self._set_attribute(self.evaluate(owner), attr, value)
+            case ast.Subscript(value=owner, slice=index):
+                container = self.evaluate(owner)
+                if values.is_runtime(container):
+                    raise errors.LanguageError("TK103", f"{describe(container)} cannot be written by index")
+                key = self.index(container, index)
+                self.host(operators.set_item, container, key, self.bindings.snapshot(value))
+            case _:
+                raise unsupported(target)
+
+    def _unpack_sequence(self, targets: list[ast.expr], value: Any) -> None:
+        if values.is_runtime(value):
+            raise errors.LanguageError("TK103", f"{describe(value)} cannot be unpacked")
+        # every right side is there before any name is bound: `a, b = b, a` swaps, in straight-line code without a copy
+        parts = [self.bindings.snapshot(part) for part in _matched(targets, self.host_items(value))]
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id not in self.frame.owned:
+                self.frame.names[target.id] = Unavailable("is being bound")
+        for target, part in zip(targets, parts, strict=True):
+            self.unpack(target.value if isinstance(target, ast.Starred) else target, part)
+
+    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        if values.is_runtime(owner):
+            raise errors.LanguageError("TK103", f"{describe(owner)} has no attributes to set")
+        if self.builder.depth > 0:
+            raise errors.LanguageError(
+                "TK114",
+                f"{name} is an attribute of a Python object, and run-time control flow cannot set it",
+                help="use a local name for what changes while the kernel runs",
+            )
+        if (
+            isinstance(value, RegisterTensor)
+            and self.bindings.references(value)
+            and getattr(owner, name, None) is not value
+        ):
+            value = self.bindings.copy_of(value)
+        self.host(setattr, owner, name, self.bindings.snapshot(value))
+
+
+def _matched(targets: list[ast.expr], parts: list[Any]) -> list[Any]:
+    """One value for each target; a starred one takes what the others leave."""
+    star = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+    if star is None:
+        if len(parts) != len(targets):
+            raise errors.LanguageError("TK104", f"{len(parts)} values for {len(targets)} names")
+        return parts
+    behind = len(targets) - star - 1
+    if len(parts) < star + behind:
+        raise errors.LanguageError("TK104", f"{len(parts)} values for at least {star + behind} names")
+    end = len(parts) - behind
+    return [*parts[:star], parts[star:end], *parts[end:]]

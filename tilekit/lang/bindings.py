@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a name is bound to, by Python's rule: rebinding a name never changes what another name sees.
+
+In straight-line code a name is bound to the new value. A name that a run-time loop or branch rebinds owns storage there
+and rebinding writes it, because afterwards nobody knows at compile time how often that happened. A second name for a
+tile gets its own copy, which a later pass removes unless one of the two is written.
+
+A tile is written in place by `+=`, by `out=` and by `assign`. A parameter of a helper method is the caller's tile, so
+the caller sees that too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.instructions.register import AllocateRegisterInst, AssignInst
+from tilekit.ir.stmt import DeclareStmt
+from tilekit.ir.surface import describe
+from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.lang import frame as frames
+from tilekit.lang import handover, values
+from tilekit.lang.builder import Builder
+from tilekit.lang.frame import Frame, Unavailable
+from tilekit.lang.methods import KernelMethods, LoopRange
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr, Var
+
+
+class Bindings:
+    """Binds the names of every open call, and writes the storage of those that own some."""
+
+    def __init__(self, kernel: KernelMethods, builder: Builder) -> None:
+        self.kernel = kernel
+        self.builder = builder
+        self.frames: list[Frame] = []
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    # -------------------------------------------------------------------------------------------------- who holds it
+
+    def references(self, tensor: Tensor) -> int:
+        """How many names and attributes of the kernel lead to `tensor`."""
+        attributes = sum(frames.count(value, tensor) for value in vars(self.kernel).values())
+        return attributes + sum(frame.references(tensor) for frame in self.frames)
+
+    def belongs_to_caller(self, tensor: Tensor) -> bool:
+        """Whether a tile was handed to the current call as an argument."""
+        return self.references(tensor) > self.frame.activation.references(tensor)
+
+    def copy_of(self, tensor: RegisterTensor) -> RegisterTensor:
+        """A new tile with the present contents of `tensor`."""
+        return self.builder.emit(AssignInst.create(RegisterTensor.create(tensor.dtype, tensor.shape), tensor))
+
+    def snapshot(self, value: Any) -> Any:
+        """The value as it is now: what a later statement may write in place is copied."""
+        if isinstance(value, Expr) and any(map(self._is_owned, scalar.free_vars(value))):
+            return self.builder.declare(scalar.name_hint(value) if isinstance(value, Var) else "t", value)
+        if isinstance(value, RegisterTensor) and self._is_owned(value):
+            return self.copy_of(value)
+        if isinstance(value, LoopRange):
+            parts = {name: self.snapshot(getattr(value, name)) for name in ("start", "stop", "step")}
+            return dataclasses.replace(value, **parts)
+        return value
+
+    def _is_owned(self, storage: Any) -> bool:
+        return any(frame.names.get(name) is storage for frame in self.frames for name in frame.owned)
+
+    # ------------------------------------------------------------------------------------------------------- binding
+
+    def bind(self, name: str, value: Any, *, since: int | None = None, frame: Frame | None = None) -> None:
+        """`name = value`; with `since`, statements from that number on made the value, and for this name alone."""
+        frame = frame or self.frame
+        value = handover.take(value)
+        kind = frame.declared.get(name)
+        if kind is not None and values.is_number(value):
+            value = values.annotated(value, kind, name)
+        if name in frame.owned and name in frame.names:
+            self._write_owned(name, frame.names[name], value, since)
+            return
+        frame.names[name] = self.named(name, value, declare=isinstance(kind, DataType))
+
+    def named(self, name: str, value: Any, *, declare: bool = False) -> Any:
+        """The value as a new name sees it: a variable for an expression, a copy of a tile that has a name already."""
+        if isinstance(value, dtypes.Literal):
+            value = scalar.as_expr(value)
+        if isinstance(value, RegisterTensor) and self.references(value):
+            value = self.copy_of(value)
+        if isinstance(value, Tensor):
+            self.builder.names.setdefault(value, name)
+        if isinstance(value, Expr) and isinstance(scalar.dtype_of(value), DataType):
+            return self.builder.declare(name, value) if declare or not scalar.is_constant(value) else value
+        return self.snapshot(value)
+
+    def parameter(self, name: str, annotation: Any, value: Any) -> Any:
+        """What a helper's parameter is bound to: scalars by value, tiles by reference, host values as they are."""
+        typed = values.annotated(value, annotation, name)
+        if isinstance(typed, Expr) and isinstance(annotation, DataType):
+            return self.builder.declare(name, typed)
+        if isinstance(typed, Expr) and not isinstance(typed, Var):
+            return self.named(name, typed)
+        return typed if isinstance(typed, Tensor) else self.snapshot(typed)
+
+    # ----------------------------------------------------------------------------------------------- names with storage
+
+    def own(self, name: str, *, rebound: bool, updated: bool) -> bool:
+        """Give a name that run-time control flow writes storage of its own; whether it has some now.
+
+        `rebound` by plain assignment, `updated` by augmented assignment, which writes a tile in place anyway.
+        """
+        frame = self.frame
+        value = frame.names[name]
+        if isinstance(kind := frame.declared.get(name), type):
+            raise errors.LanguageError(
+                "TK114",
+                f"{name} is a compile-time {kind.__name__}, and run-time control flow cannot change it",
+                help=f"declare it as a run-time type, for example {name}: int32",
+            )
+        if values.is_number(value):
+            frame.names[name] = self.builder.declare(name, scalar.as_expr(value), mutable=True)
+        elif isinstance(value, RegisterTensor):
+            return self._own_tile(name, value, rebound, updated)
+        return True
+
+    def _own_tile(self, name: str, tile: RegisterTensor, rebound: bool, updated: bool) -> bool:
+        if self.references(tile) == 1:
+            return True
+        if updated and self.belongs_to_caller(tile):
+            if not rebound:
+                return False
+            raise errors.LanguageError(
+                "TK114",
+                f"{name} is the caller's tile, and run-time control flow both writes it in place and rebinds it",
+                help="use another name for the new tile",
+            )
+        self.frame.names[name] = copy = self.copy_of(tile)
+        self.builder.names.setdefault(copy, name)
+        return True
+
+    def _write_owned(self, name: str, storage: Any, value: Any, since: int | None) -> None:
+        before, after = describe(storage), describe(value)
+
+        def complaint() -> errors.LanguageError:
+            return errors.LanguageError(
+                "TK114",
+                f"{name} is {before} before this loop or branch and would become {after} in it",
+                help=_advice(name, storage, value),
+            )
+
+        self._write(storage, value, since, complaint)
+
+    def _write(
+        self, storage: Any, value: Any, since: int | None, complaint: Callable[[], errors.LanguageError]
+    ) -> None:
+        """Let `storage` hold `value`."""
+        if values.same(storage, value):
+            return
+        if isinstance(storage, Var) and values.is_number(value):
+            self.builder.assign(storage, _as_type_of(storage, value, complaint))
+            return
+        if not isinstance(storage, RegisterTensor) or not isinstance(value, RegisterTensor):
+            raise complaint()
+        if (storage.dtype, storage.shape) != (value.dtype, value.shape):
+            raise complaint()
+        if since is None or self.references(value) or not self.builder.redirect(value, storage, since):
+            self.builder.emit(AssignInst.create(storage, value))
+
+    # ------------------------------------------------------------------------------------------------------- joining
+
+    def merged(self, name: str, sides: list[tuple[list[Any], Any]], subject: str) -> Any:
+        """One value for `name` after a run-time choice: each side's statements, and what they leave in it."""
+        values_of = [value for _, value in sides]
+        first = values_of[0]
+        if not any(map(values.is_runtime, values_of)) and all(values.same(first, value) for value in values_of):
+            return first
+        storage = self._storage_for(name, values_of)
+        if isinstance(storage, Unavailable):
+            return storage
+
+        for (statements, _), value in zip(sides, values_of, strict=True):
+
+            def complaint(value: Any = value) -> errors.LanguageError:
+                return errors.LanguageError(
+                    "TK114",
+                    f"{subject} is {describe(first)} on one path and {describe(value)} on the other",
+                    help=_advice(name, storage, value),
+                )
+
+            with self.builder.block(statements):
+                self._write(storage, value, 0, complaint)
+        return storage
+
+    def _storage_for(self, name: str, candidates: list[Any]) -> Any:
+        """Storage without a value for one of these, declared here."""
+        model = next((value for value in candidates if values.is_runtime(value)), candidates[0])
+        if isinstance(model, RegisterTensor):
+            storage = RegisterTensor.create(model.dtype, model.shape)
+            self.builder.names.setdefault(storage, name)
+            return self.builder.emit(AllocateRegisterInst.create(storage))
+        if values.is_number(model):
+            kind = scalar.dtype_of(scalar.as_expr(model))
+            if not values.is_runtime(model) and any(isinstance(value, float) for value in candidates):
+                kind = dtypes.float32
+            variable = scalar.var(name, kind)
+            self.builder.append(DeclareStmt(variable, None, span=self.builder.span))
+            return variable
+        return Unavailable(f"is {describe(model)} on one path through an if, and another value on the other")
+
+
+def _as_type_of(
+    storage: Var, value: bool | int | float | Expr | dtypes.Literal, complaint: Callable[[], errors.LanguageError]
+) -> Expr:
+    """`value` for a variable: a Python number takes its type, an expression must have it."""
+    wanted = scalar.dtype_of(storage)
+    if isinstance(value, Expr):
+        if scalar.dtype_of(value) != wanted:
+            raise complaint()
+        return value
+    if not isinstance(wanted, DataType) or not (values.is_exact(value, wanted) or isinstance(value, bool)):
+        raise complaint()
+    return scalar.cast(scalar.as_expr(value), wanted)
+
+
+def _advice(name: str, storage: Any, value: Any) -> str | None:
+    if isinstance(value, Expr) and isinstance(storage, Expr):
+        wanted, given = scalar.dtype_of(storage), scalar.dtype_of(value)
+        return f"write {wanted}(…), or declare it before: {name}: {given} = …"
+    if isinstance(value, float) and isinstance(storage, Expr):
+        return f"declare it before: {name}: float32 = …"
+    return "use another name for the new value"

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls in a kernel: instructions emit, methods of the class are inlined, other functions run while compiling."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FunctionType, MethodType
+from typing import Any, TypeGuard
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.diag.errors import TilekitError
+from tilekit.diag.sources import Sources
+from tilekit.dtypes import DataType
+from tilekit.ir.surface import describe
+from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.lang import handover, methods, operators, source, values
+from tilekit.lang.builder import Builder
+from tilekit.lang.expressions import Expressions, Lambda
+from tilekit.lang.frame import Frame
+from tilekit.lang.methods import KernelMethods
+from tilekit.lang.source import FunctionSource
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr
+
+# functions of the math module that have a meaning on scalar expressions
+MATH: Mapping[Any, str] = {
+    getattr(math, name): name
+    for name in (
+        "exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+        "asinh", "acosh", "atanh", "ceil", "floor", "trunc", "isnan", "isinf",
+    )
+}  # fmt: skip
+
+
+class Returned(Exception):
+    """A method reached its return statement."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Calls(Expressions):
+    """Evaluates calls."""
+
+    def __init__(self, kernel: KernelMethods, builder: Builder, sources: Sources) -> None:
+        super().__init__(kernel, builder, sources)
+        self._methods = _methods_of(type(kernel))
+        self._names: dict[str, CodeType] = {}
+
+    def body(self, nodes: Sequence[ast.stmt]) -> None:
+        """Execute statements."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------------------------- what is called
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
+            return self._super()
+        function = self.evaluate(node.func)
+        args: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                args.extend(self.host_items(self.evaluate(argument.value)))
+            else:
+                args.append(self.evaluate(argument))
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            given = {keyword.arg: value} if keyword.arg is not None else self.host(dict, value)
+            for name in given.keys() & kwargs.keys():
+                raise errors.LanguageError("TK104", f"the argument {name} is given twice")
+            kwargs.update(given)
+        return self.call(function, args, kwargs)
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """An attribute of a host object; a property of the kernel's class is inlined like a method."""
+        found = inspect.getattr_static(type(self.kernel), name, None) if owner is self.kernel else None
+        getter = found.fget if isinstance(found, property) else None
+        if isinstance(getter, FunctionType) and getter in self._methods:
+            return self.inline(getter, [owner], {})
+        return super().attribute(owner, name)
+
+    def _super(self) -> Any:
+        function = self.frame.function
+        if "__class__" not in function.__code__.co_freevars or function.__closure__ is None:
+            raise errors.LanguageError("TK103", "super() works only in a method of a class")
+        cell = function.__closure__[function.__code__.co_freevars.index("__class__")]
+        bound: Any = super
+        return bound(cell.cell_contents, self.kernel)
+
+    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(function, DataType):
+            return self._convert(function, args, kwargs)
+        if isinstance(function, Lambda) and not kwargs:
+            return function(*args)
+        if self._is_instruction(function):
+            return self._call_instruction(function, args, kwargs)
+        method = getattr(function, "__func__", function)
+        if isinstance(method, FunctionType) and method in self._methods:
+            bound = [function.__self__] if isinstance(function, MethodType) else []
+            return self.inline(method, [*bound, *args], kwargs)
+        if function is builtins.range and any(map(values.is_runtime, args)) and not kwargs:
+            return methods.loop_range(args)
+        if any(map(values.is_runtime, [*args, *kwargs.values()])):
+            found = self._call_on_run_time(function, args, kwargs)
+            if found is not None:
+                return found
+        return self._call_host(function, args, kwargs)
+
+    # ----------------------------------------------------------------------------------------------------- instructions
+
+    def _is_instruction(self, function: Any) -> TypeGuard[MethodType]:
+        return (
+            isinstance(function, MethodType)
+            and function.__self__ is self.kernel
+            and methods.is_language(function.__func__)
+        )
+
+    def _call_instruction(self, method: MethodType, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        signature = inspect.signature(method)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise errors.LanguageError(
+                "TK104",
+                f"self.{method.__name__}: {problem}",
+                help=f"its form is self.{method.__name__}{_form(signature)}",
+            ) from None
+        given = {name: self._argument(value) for name, value in kwargs.items()}
+        return self.host(method, *map(self._argument, args), **given)
+
+    def _argument(self, value: Any) -> Any:
+        """An instruction's argument; a function of the position, such as `init`, becomes one that gives expressions."""
+        if not isinstance(value, (Lambda, FunctionType, MethodType)):
+            return value
+
+        def element(*axes: Any) -> Any:
+            statements, found = self.regions.deferred(lambda: self.call(value, list(axes), {}))
+            if statements:
+                raise errors.LanguageError(
+                    "TK103", "a function of the position gives one expression: it cannot contain instructions"
+                )
+            return found
+
+        element.__signature__ = inspect.signature(value)  # pyright: ignore[reportFunctionMemberAccess]
+        return element
+
+    # ---------------------------------------------------------------------------------------------------------- methods
+
+    def open(self, function: FunctionType) -> FunctionSource:
+        """The source of a function under a name that no other function of this kernel has."""
+        read = source.read(function)
+        name, number = read.name, 1
+        while self._names.setdefault(name, read.code) is not read.code:
+            number += 1
+            name = f"{read.name} ({number})"
+        self.sources.register(name, read.code)
+        return read if name == read.name else dataclasses.replace(read, name=name)
+
+    def inline(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Execute a method in a frame of its own, and give what it returns."""
+        read = self.open(function)
+        if any(frame.function is function for frame in self.frames):
+            raise errors.LanguageError(
+                "TK103", f"{read.name} calls itself: kernel methods are inlined and cannot recurse"
+            )
+        if hasattr(function, "__wrapped__"):
+            raise errors.LanguageError(
+                "TK103", f"{read.name} has a decorator that replaces it: kernel methods are read, not run"
+            )
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise errors.LanguageError("TK104", f"{read.name}: {problem}") from None
+        bound.apply_defaults()
+        frame = Frame(read, function, self.builder.span, self.builder.depth)
+        for name, value in bound.arguments.items():
+            frame.names[name] = self.bindings.parameter(name, signature.parameters[name].annotation, value)
+        with self.scope(frame):
+            try:
+                self.body(read.node.body)
+            except Returned as returned:
+                return returned.value
+        return None
+
+    # ----------------------------------------------------------------------------------- Python functions, conversions
+
+    def _convert(self, dtype: DataType, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if len(args) != 1 or kwargs:
+            raise errors.LanguageError("TK104", f"{dtype}(…) takes one value")
+        (value,) = args
+        if isinstance(value, RegisterTensor):
+            return self.kernel.cast(value, dtype)
+        if isinstance(value, Expr):
+            return scalar.cast(value, dtype)
+        if isinstance(value, (bool, int, float, dtypes.Literal)):
+            return self.host(lambda: scalar.as_expr(dtype(value)))
+        raise errors.LanguageError("TK215", f"cannot make {describe(value)} a {dtype}")
+
+    def _call_on_run_time(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The meaning of some host functions on run-time scalars; None for any other function."""
+        if any(isinstance(arg, Tensor) for arg in args):
+            _refuse_tiles(function)
+            return None
+        if kwargs or not all(map(values.is_number, args)):
+            return None
+        if function in (builtins.max, builtins.min) and len(args) >= 2:
+            return _extremum(scalar.maximum if function is builtins.max else scalar.minimum, args)
+        if len(args) != 1:
+            return None
+        value = scalar.as_expr(args[0])
+        dtype = scalar.dtype_of(value)
+        if not isinstance(dtype, DataType):
+            return None
+        if function is builtins.abs:
+            return scalar.call("abs", [value])
+        if function is builtins.int:
+            return value if dtype.is_integer() else scalar.cast(value, dtypes.int32)
+        if function is builtins.float:
+            return value if dtype.is_float() else scalar.cast(value, dtypes.float32)
+        if function is builtins.bool:
+            return scalar.cast(value, dtypes.boolean)
+        if inspect.isbuiltin(function) and function in MATH:
+            return scalar.call(MATH[function], [value if dtype.is_float() else scalar.cast(value, dtypes.float32)])
+        return None
+
+    def _call_host(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        everything = [*args, *kwargs.values()]
+        if any(isinstance(value, methods.LoopRange) for value in everything):
+            raise errors.LanguageError("TK103", "a range with run-time limits works only in a for statement")
+        given = [self._handed(function, value) for value in args]
+        named = {name: self._handed(function, value) for name, value in kwargs.items()}
+        try:
+            return handover.take(function(*given, **named))
+        except TilekitError:
+            raise
+        except Exception as problem:
+            advice = "make it a method of the class: methods are compiled, functions run while compiling"
+            has_tile = any(isinstance(value, Tensor) for value in everything)
+            raise errors.LanguageError(
+                "TK109",
+                f"{_name(function)} raised {type(problem).__name__}: {problem}",
+                help=advice if has_tile and isinstance(function, FunctionType) else None,
+            ) from problem
+
+    def _handed(self, function: Any, value: Any) -> Any:
+        """An argument of a host function, which may keep it: as it is now, whatever happens to its name."""
+        now = self.bindings.snapshot(value)
+        keeps = isinstance(getattr(function, "__self__", None), (list, dict, set))
+        return now if keeps else handover.hand(now)
+
+
+def _methods_of(kernel: type) -> frozenset[FunctionType]:
+    """Every Python function that belongs to the kernel's class: methods of all kinds, and properties."""
+    found: set[FunctionType] = set()
+    for cls in kernel.__mro__:
+        if cls in KernelMethods.__mro__:
+            continue
+        for member in vars(cls).values():
+            function = getattr(member, "fget" if isinstance(member, property) else "__func__", member)
+            if isinstance(function, FunctionType):
+                found.add(function)
+    return frozenset(found)
+
+
+def _extremum(combine: Callable[[Expr, Expr], Expr], args: list[Any]) -> Any:
+    result = args[0]
+    for arg in args[1:]:
+        result = combine(*operators.paired(result, arg))
+    return result
+
+
+def _refuse_tiles(function: Any) -> None:
+    if not inspect.isbuiltin(function):
+        return
+    name = {builtins.max: "maximum", builtins.min: "minimum", builtins.abs: "abs", **MATH}.get(function)
+    if name is not None:
+        language = name if name in methods.names() else None
+        raise errors.LanguageError(
+            "TK214",
+            f"{_name(function)} does not work on tiles",
+            help=f"use self.{language}" if language else None,
+        )
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", repr(function)).rpartition("<locals>.")[2]
+
+
+def _form(signature: inspect.Signature) -> str:
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(bare))
