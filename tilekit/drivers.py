@@ -206,7 +206,7 @@ def record(prog: Program, target: Target) -> Recorder:
 
 def _compiled(entry: ProgramEntry, *, cached: bool, recorder: Recorder | None) -> CompiledProgram:
     found: dict[str, Any] = json.loads(entry.text("facts.json"))
-    facts = Facts(**{key: tuple(value) if isinstance(value, list) else value for key, value in found.items()})
+    facts = Facts(**{**found, "changed_passes": tuple(found["changed_passes"])})
     return CompiledProgram(entry, Manifest.from_json(entry.text("manifest.json")), facts, cached, recorder)
 
 

@@ -11,7 +11,7 @@ from tilekit.ir.node import Node
 from tilekit.ir.text import printer
 
 
-class frozendict(dict[str, Function]):  # noqa: N801 - the name that the published description gives
+class frozendict(dict[str, Function]):
     """A dict that refuses to change."""
 
     def _refuse(self, *_: object, **__: object) -> None:

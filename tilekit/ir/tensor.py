@@ -35,14 +35,16 @@ class RegisterTensor(Tensor):
         dtype: DataType, shape: Sequence[int], optional_layout: RegisterLayout | None = None, *, name: str = ""
     ) -> RegisterTensor:
         extents = tuple(shape)
-        if any(isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in extents):
+        if not all(map(_is_extent, extents)):
             raise errors.LanguageError(
                 "TK217",
                 f"a register tensor needs a shape of positive compile-time integers, got {list(extents)}",
                 help="make the extents constants: pass them to __init__, or annotate the parameter as int",
             )
         if optional_layout is not None and tuple(optional_layout.shape) != extents:
-            raise errors.LayoutError("TK301", f"a layout of shape {list(optional_layout.shape)} cannot hold {list(extents)}")
+            raise errors.LayoutError(
+                "TK301", f"a layout of shape {list(optional_layout.shape)} cannot hold {list(extents)}"
+            )
         return RegisterTensor(dtype, extents, optional_layout, name=name)
 
     @property
@@ -58,6 +60,10 @@ class RegisterTensor(Tensor):
         for extent in self.shape:
             count *= extent
         return count
+
+
+def _is_extent(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,8 +79,7 @@ def check(script: str, params: CallParameters, values: Sequence[Any], *, allow_s
                 continue
             case Passing.SCALAR:
                 number = _scalar(script, name, cast("DataType", kind), value)
-                integer = isinstance(number, int) and not isinstance(number, bool)
-                divisors.append(_divisor(number) if integer else 1)
+                divisors.append(_divisor(number) if isinstance(number, int) and not isinstance(number, bool) else 1)
                 launch.append(number)
             case Passing.POINTER:
                 found = _pointer(script, name, cast("PointerType", kind), value, allow_specs)
@@ -111,9 +110,8 @@ def _scalar(script: str, name: str, kind: DataType, value: Any) -> int | float |
         number = number.value
     if kind.is_boolean() and isinstance(number, bool):
         return number
-    integral = isinstance(number, numbers.Integral) and not isinstance(number, bool)
-    if kind.is_integer() and integral:
-        if kind.min_value <= number <= kind.max_value:
+    if kind.is_integer() and isinstance(number, numbers.Integral) and not isinstance(number, bool):
+        if kind.min_value <= int(number) <= kind.max_value:
             return int(number)
         raise errors.ArgumentError(
             "TK625",

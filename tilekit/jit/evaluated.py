@@ -39,4 +39,5 @@ def as_memory(argument: Any) -> Any:
     if not tensors.is_tensor(argument):
         return argument
     begin, end = tensors.facts(argument).window
-    return evaluator.Memory.of(np.frombuffer((ctypes.c_uint8 * (end - begin)).from_address(begin), np.uint8))
+    pages: Any = (ctypes.c_uint8 * (end - begin)).from_address(begin)
+    return evaluator.Memory.of(np.frombuffer(pages, np.uint8))

@@ -133,9 +133,19 @@ class JitInstance:
             failures += 1
             first = first or problem
         assert first is not None
-        if failures > 1:
-            first.noted(f"all {failures} schedules fail; this is the error of the first")
-        raise first
+        raise _of_all(first, failures)
+
+    def check(self) -> None:
+        """Raise what is wrong if no schedule gives a program; nothing is compiled."""
+        if not any(self._program(i) is not None for i in range(len(self.schedules))):
+            raise _of_all(self.failed_scheduling[0].error, len(self.failed_scheduling))
 
     def __repr__(self) -> str:
         return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self._kernels)} compiled>"
+
+
+def _of_all(first: TilekitError, failures: int) -> TilekitError:
+    """The error of the first schedule, for all of them."""
+    note = f"all {failures} schedules fail; this is the error of the first"
+    is_noted = any(text == note for text, _ in first.diagnostic.notes)
+    return first if failures == 1 or is_noted else first.noted(note)

@@ -134,6 +134,19 @@ class InstantiatedScript:
         except TilekitError as error:
             raise error.with_sources(self.sources).with_traceback(None) from None
 
+    def check(self) -> None:
+        """Raise what is wrong with the kernel as far as that needs no arguments; nothing is compiled.
+
+        A kernel whose arguments are all passed at launch is checked whole, one with compile-time arguments as far as
+        its signature and its schedules.
+        """
+        if self.parameters.const_params:
+            return
+        try:
+            self._instance(arguments.JitKey((), (1,) * len(self.parameters.kernel_params))).check()
+        except TilekitError as error:
+            raise error.with_sources(self.sources).with_traceback(None) from None
+
     def _jit_instance_for(self, *args: Any, **kwargs: Any) -> JitInstance:
         """The specialization for these arguments; nothing is compiled yet."""
         values = arguments.bind(self.script_name, self.parameters, args, kwargs)

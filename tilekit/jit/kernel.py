@@ -66,9 +66,7 @@ class Kernel:
     last_run: LaunchStats | None = None
 
     @staticmethod
-    def build(
-        script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources
-    ) -> Kernel:
+    def build(script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources) -> Kernel:
         """Compile, or find in the cache."""
         # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")

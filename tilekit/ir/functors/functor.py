@@ -27,7 +27,7 @@ from tilekit.ir.stmt import (
 )
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor, Tensor
 from tilekit.lowir import scalar
-from tilekit.lowir.scalar import Expr
+from tilekit.lowir.scalar import Expr, Var
 
 
 class IRFunctor:
@@ -115,7 +115,7 @@ class IRVisitor(IRFunctor):
         for tensor in inst.inputs:
             self.visit(tensor)
         for value in inst.fields_of(Role.SCALAR).values():
-            for expr in value if isinstance(value, tuple) else (value,):
+            for expr in cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,):
                 self.visit(expr)
 
     def visit_Tensor(self, tensor: Tensor) -> None:
@@ -222,7 +222,7 @@ class Substitution(IRRewriter):
     def __init__(self, replacements: Mapping[Any, Any]) -> None:
         super().__init__()
         self.replacements = replacements
-        self._variables = {old: new for old, new in replacements.items() if isinstance(old, Expr)}
+        self._variables = {old: new for old, new in replacements.items() if isinstance(old, Var)}
 
     def _dispatch(self, node: Any) -> Any:
         if not isinstance(node, Expr) and node in self.replacements:

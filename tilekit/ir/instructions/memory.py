@@ -104,9 +104,7 @@ class StoreGlobalInst(Instruction, opcode="store_global", order=15):
     dims: tuple[int, ...] = static()
 
     @staticmethod
-    def create(
-        dst: GlobalTensor, x: RegisterTensor, offsets: Sequence[Expr], dims: Sequence[int]
-    ) -> StoreGlobalInst:
+    def create(dst: GlobalTensor, x: RegisterTensor, offsets: Sequence[Expr], dims: Sequence[int]) -> StoreGlobalInst:
         _check_box("store_global", dst, offsets, dims, x)
         return StoreGlobalInst(None, dst, x, tuple(offsets), tuple(dims))
 
@@ -236,7 +234,9 @@ def _check_box(
             help="give dims=, the tensor dimension that each tile dimension runs along",
         )
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
-        raise errors.LanguageError("TK213", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor")
+        raise errors.LanguageError(
+            "TK213", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor"
+        )
     for start in offsets:
         if not isinstance(kind := scalar.dtype_of(start), DataType) or not kind.is_integer():
             raise errors.LanguageError("TK215", f"{op}: an offset must be an integer, got {kind}")
@@ -266,14 +266,14 @@ class MemoryMethods(Surface):
         strides
             The distance in elements between neighbors along each dimension; row-major by default.
         """
-        if not isinstance(ptr, Expr):
-            raise errors.LanguageError("TK215", f"global_view needs a pointer parameter, got {describe(ptr)}")
+        _pointer(ptr)
         extents = [_index("shape", extent) for extent in shape]
         layout = GlobalLayout.row_major(extents)
         if strides is not None:
             if len(strides) != len(extents):
                 raise errors.LanguageError(
-                    "TK213", f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides"
+                    "TK213",
+                    f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides",
                 )
             layout = GlobalLayout(
                 tuple(extents), tuple(scalar.cast(_index("strides", s), dtypes.int64) for s in strides)
@@ -305,10 +305,7 @@ class MemoryMethods(Surface):
         out
             A tile to load into instead of making a new one.
         """
-        if not isinstance(src, GlobalTensor):
-            raise errors.LanguageError(
-                "TK215", f"load_global needs a global tensor, got {describe(src)}", help="make one with self.global_view"
-            )
+        _global("load_global", src)
         if shape is None and out is None:
             raise errors.LanguageError("TK214", "load_global needs the shape of the tile: give shape= or out=")
         tile = out if out is not None else RegisterTensor.create(src.dtype, tuple(shape or ()))
@@ -339,10 +336,7 @@ class MemoryMethods(Surface):
         dims
             The dimension of `dst` that each tile dimension runs along; by default the last ones, in order.
         """
-        if not isinstance(dst, GlobalTensor):
-            raise errors.LanguageError(
-                "TK215", f"store_global needs a global tensor, got {describe(dst)}", help="make one with self.global_view"
-            )
+        _global("store_global", dst)
         self._tile("store_global", src)
         self._emit(StoreGlobalInst.create(dst, src, [_index("offsets", o) for o in offsets], _dims(dst, src, dims)))
 
@@ -358,7 +352,19 @@ def _dims(tensor: GlobalTensor, tile: RegisterTensor, dims: Sequence[int] | None
     return [d + rank if d < 0 else d for d in dims]
 
 
-def _index(what: str, value: Expr | int) -> Expr:
+def _pointer(ptr: object) -> None:
+    if not isinstance(ptr, Expr):
+        raise errors.LanguageError("TK215", f"global_view needs a pointer parameter, got {describe(ptr)}")
+
+
+def _global(op: str, tensor: object) -> None:
+    if not isinstance(tensor, GlobalTensor):
+        raise errors.LanguageError(
+            "TK215", f"{op} needs a global tensor, got {describe(tensor)}", help="make one with self.global_view"
+        )
+
+
+def _index(what: str, value: object) -> Expr:
     if isinstance(value, bool) or not isinstance(value, (int, Expr)):
         raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     return value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
