@@ -13,6 +13,8 @@ def larger(value):
 """
 
 KERNEL = """\
+import threading
+
 import promised_helpers
 import tilekit
 from tilekit import float32, int32
@@ -28,7 +30,7 @@ class Base(tilekit.Script):
 
 class Opaque:
     def __init__(self):
-        self.file = open(__file__)
+        self.lock = threading.Lock()
         self.value = 7.0
 
 

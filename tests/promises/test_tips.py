@@ -17,6 +17,7 @@ from tests.promises.reload import Folder
 from tilekit import config, option, utils
 from tilekit.cache import fingerprint
 from tilekit.cache.fingerprint import BACKEND, Fingerprint
+from tilekit.toolchain.host import BuildResult, HostCompiler
 
 
 def doubled(script):
@@ -90,7 +91,18 @@ FRONT_END = ["lang/transpiler.py", "lang/statements.py"]
 
 
 @pytest.fixture
-def copied(tmp_path):
+def keys_only(monkeypatch):
+    """What is compiled does not matter, only whether it is: the C++ compiler makes an empty library."""
+
+    def build_kernel(compiler, source, library, include):
+        library.write_bytes(b"")
+        return BuildResult(0.0, "")
+
+    monkeypatch.setattr(HostCompiler, "build_kernel", build_kernel)
+
+
+@pytest.fixture
+def copied(tmp_path, keys_only):
     """The compiler's own files, where they may be edited."""
     return Copy(tmp_path)
 
@@ -272,7 +284,7 @@ def transpiled(monkeypatch) -> Transpiled:
 
 
 @pytest.fixture
-def folder(tmp_path) -> Folder:
+def folder(tmp_path, keys_only) -> Folder:
     return Folder(tmp_path)
 
 
