@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -172,10 +172,10 @@ def _device(script: str, facts: Mapping[str, TensorFacts]) -> Device | None:
     return None if first is None else first[1]
 
 
-def check_contiguous(script: str, facts: Mapping[str, TensorFacts], strided: Mapping[str, bool]) -> None:
+def check_contiguous(script: str, facts: Mapping[str, TensorFacts], strided: Set[str]) -> None:
     """Refuse a tensor with gaps, unless the kernel views it with strides of its own."""
     for name, tensor in facts.items():
-        if not tensor.contiguous and not strided.get(name, False):
+        if not tensor.contiguous and name not in strided:
             raise errors.ArgumentError(
                 "TK623",
                 f"{script}: {name} is not contiguous: shape {list(tensor.shape)} with strides {list(tensor.strides)}",

@@ -23,8 +23,8 @@ class Evaluated:
     def __init__(self, program: Program) -> None:
         self.program = program
         warnings.warn(
-            "there is no C++ compiler on this machine, so kernels run in the NumPy evaluator, which is slow and knows no "
-            "layouts; install one, for example `apt install g++` or `pip install ziglang`",
+            "there is no C++ compiler on this machine, so kernels run in the NumPy evaluator, which is slow and knows "
+            "no layouts; install one, for example `apt install g++` or `pip install ziglang`",
             stacklevel=2,
         )
 

@@ -148,10 +148,9 @@ class Kernel:
         return "CPU simulator" if self.compiled is not None else "NumPy evaluator, for want of a C++ compiler"
 
     @cached_property
-    def strided(self) -> Mapping[str, bool]:
-        """Which pointers are viewed with strides of the user's own."""
-        strided = importlib.import_module("tilekit.ir.tools.views").strided_pointers(self.program)
-        return {name: True for name in strided}
+    def strided(self) -> frozenset[str]:
+        """The pointers that are viewed with strides of the user's own."""
+        return frozenset(importlib.import_module("tilekit.ir.tools.views").strided_pointers(self.program))
 
     @cached_property
     def trace(self) -> Recorder:
