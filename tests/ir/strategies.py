@@ -78,7 +78,8 @@ class Writer:
         }
         for var in extra:
             usable[scalar.dtype_of(var)] = [var, var, *usable[scalar.dtype_of(var)]]
-        return self.draw(expressions.expressions(dtype, usable, depth, self.functions))
+        expr = self.draw(expressions.expressions(dtype, usable, depth, self.functions))
+        return _with_positive_divisors(expr) if self.exact else expr
 
     def var(self, dtype):
         return scalar.var(self.draw(names), dtype)
@@ -321,6 +322,14 @@ class Writer:
 
     def sync(self, scope):
         return sync.SyncThreadsInst.create()
+
+
+def _with_positive_divisors(expr):
+    """Division by zero, and of the lowest integer by -1, mean nothing."""
+    parts = [_with_positive_divisors(part) for part in scalar.children(expr)]
+    if isinstance(expr, (scalar.Div, scalar.Mod)) and scalar.is_integer(dtype := scalar.dtype_of(expr)):
+        parts[1] = scalar.maximum(parts[1], scalar.constant(dtype, 1))
+    return scalar.rebuild(expr, parts)
 
 
 def _is_number(dtype):
