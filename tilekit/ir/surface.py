@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -46,7 +46,13 @@ class Surface:
 def typed(value: Number, dtype: dtypes.DataType) -> Expr:
     """A number or an expression as an expression of this dtype."""
     if isinstance(value, (Expr, dtypes.Literal)):
-        return scalar.cast(scalar.as_expr(value), dtype)
+        expr = scalar.as_expr(value)
+        given = scalar.dtype_of(expr)
+        if isinstance(given, dtypes.DataType) and given.is_float() and not dtype.is_float():
+            raise errors.LanguageError(
+                "TK212", f"the scalar is {given} and the tile is {dtype}", help=f"cast the tile, or write {dtype}(…)"
+            )
+        return scalar.cast(expr, dtype)
     if isinstance(value, float) and not dtype.is_float():
         raise errors.LanguageError(
             "TK212", f"{value} is a float and the tile is {dtype}", help="cast the tile, or write an integer"
@@ -58,8 +64,11 @@ def describe(value: object) -> str:
     """A value in the words of an error message."""
     if isinstance(value, RegisterTensor):
         return f"a {value.dtype}{list(value.shape)} tile"
+    if isinstance(value, GlobalTensor):
+        return f"a global {value.dtype} tensor"
     if isinstance(value, Expr):
-        return "a scalar expression"
+        constant = scalar.constant_value(value)
+        return f"a run-time {scalar.dtype_of(value)}" if constant is None else f"{scalar.dtype_of(value)}({constant})"
     return f"{value!r} of type {type(value).__name__}"
 
 

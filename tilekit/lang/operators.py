@@ -210,8 +210,20 @@ def _tiles(kind: Op, a: Any, b: Any, builder: Builder) -> tuple[RegisterTensor, 
 
 def filled(builder: Builder, value: Number, like: RegisterTensor) -> RegisterTensor:
     """A tile without dimensions that holds `value` in the dtype of `like`."""
+    given = _dtype(value)
+    if isinstance(given, DataType) and _narrows(given, like.dtype):
+        raise errors.LanguageError(
+            "TK212",
+            f"the scalar is {given} and the tile is {like.dtype}, which may not hold it",
+            help=f"cast the tile to {given}, or write {like.dtype}(…)",
+        )
     tile = RegisterTensor.create(like.dtype, ())
     return builder.emit(AllocateRegisterInst.create(tile, lambda _: typed(value, like.dtype)))
+
+
+def _narrows(given: DataType, wanted: DataType) -> bool:
+    """Whether an integer would be cut to a narrower one."""
+    return given.is_integer() and wanted.is_integer() and given.nbits > wanted.nbits
 
 
 def unary(op: ast.AST, value: Any, builder: Builder) -> Any:
