@@ -28,9 +28,12 @@ SEED ?= 0
 	@.venv/bin/python -m pip install -q -c constraints.txt -e '.[dev,cuda]'
 	@touch $@
 
-.PHONY: env hello test test-slow test-gpu bench lint ruff types imports format lab clean help
+.PHONY: env widgets hello test test-slow test-gpu bench lint ruff types imports format lab clean help
 
 env: $(ENVIRONMENT)  ## make the environment in .venv
+
+widgets: $(ENVIRONMENT)  ## build the panels from widgets/ into tilekit/static/
+	@$(PYTHON) widgets/bundles.py
 
 hello: $(ENVIRONMENT)  ## run notebooks/01_hello.ipynb in a kernel; print its results and where the HTML lies
 	@.ci/system-packages g++
@@ -78,7 +81,7 @@ lab: $(ENVIRONMENT)  ## open JupyterLab on the notebooks (another port: PORT=889
 	exec $(PYTHON) -m jupyter lab $$browser $$root --ip=127.0.0.1 --port=$(PORT) --ServerApp.port_retries=0 --ServerApp.root_dir="$(CURDIR)/notebooks"
 
 clean:  ## remove the environment and everything built
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/browser/artifacts
+	rm -rf .venv build dist tilekit/static widgets/node_modules widgets/build .pytest_cache .ruff_cache .hypothesis .import_linter_cache tests/browser/artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this text

@@ -47,9 +47,9 @@ def test_the_wheel_carries_the_package_with_its_headers(tmp_path: pathlib.Path):
     expected = {
         str(file.relative_to(ROOT))
         for file in (ROOT / "tilekit").rglob("*")
-        if file.is_file() and file.suffix in {".py", ".h", ".hpp", ".cpp", ".typed"}
+        if file.is_file() and file.suffix in {".py", ".h", ".hpp", ".cpp", ".typed", ".js", ".css"}
     }
-    assert "tilekit/include/tk/tk.h" in expected
+    assert {"tilekit/include/tk/tk.h", "tilekit/static/passes.js"} <= expected
     assert expected <= carried
     assert not [name for name in carried if name.endswith(".pyc")]
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the panels into tilekit/static: one ES module and one style sheet each, complete in themselves, since anywidget
+// hands a module over as text and a relative import in it could not be resolved. Each begins with the digest of all that
+// it was built from, which tests/notebook/panels/test_bundles.py compares.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const panels = ["bar", "passes", "source"];
+const inputs = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"];
+
+/** Every file under a folder, with `/` in its name, in the order of its bytes. */
+function filesUnder(folder) {
+  return readdirSync(join(here, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(here, join(entry.parentPath ?? entry.path, entry.name)).split(sep).join("/"));
+}
+
+function digest() {
+  const hash = createHash("sha256");
+  for (const name of [...inputs, ...filesUnder("src")].sort()) {
+    const content = readFileSync(join(here, name));
+    hash.update(`${name}\0${content.length}\0`).update(content);
+  }
+  return hash.digest("hex");
+}
+
+const banner = `/* tilekit panels ${digest()} */`;
+const bundles = {
+  absWorkingDir: here,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+  banner: { js: banner, css: banner },
+  outdir: "../tilekit/static",
+  entryPoints: panels.flatMap((name) => [
+    { in: `src/${name}/index.ts`, out: name },
+    { in: `src/${name}/${name}.css`, out: name },
+  ]),
+};
+const tests = {
+  absWorkingDir: here,
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  logLevel: "warning",
+  outdir: "build/test",
+  entryPoints: filesUnder("test").filter((name) => name.endsWith(".test.ts")),
+};
+
+if (process.argv.includes("--watch")) await (await esbuild.context({ ...bundles, minify: false })).watch();
+else await esbuild.build(process.argv.includes("--tests") ? tests : bundles);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few lines instead of a framework.
+import { makeFocusable } from "./keyboard.ts";
+
+type Child = Node | string;
+
+/** An element with a class, its children, and attributes. */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  className = "",
+  children: Child[] = [],
+  attributes: Record<string, string> = {},
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+export function button(label: string, name: string, onClick: () => void, className = "tk-button"): HTMLButtonElement {
+  const element = el("button", className, [label], { type: "button", "aria-label": name, title: name });
+  makeFocusable(element);
+  element.addEventListener("click", onClick);
+  return element;
+}
+
+export function searchBox(name: string): HTMLInputElement {
+  const element = el("input", "tk-search", [], { type: "search", placeholder: name, "aria-label": name, spellcheck: "false" });
+  makeFocusable(element);
+  return element;
+}
+
+export function keyLegend(entries: [keys: string, what: string][]): HTMLElement {
+  const legend = el("span", "tk-keys");
+  for (const [keys, what] of entries) {
+    const caps = keys.split(" ").map((key) => el("kbd", "", [key]));
+    legend.append(el("span", "", [...caps, ` ${what}`]));
+  }
+  return legend;
+}
+
+export function milliseconds(value: number): string {
+  if (value >= 1000) return `${(value / 1000).toFixed(2)} s`;
+  return value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(1)} ms`;
+}
+
+export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
