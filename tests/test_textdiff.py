@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The diff is the shortest there is, pairs what is alike, and says the same in Python and in the browser."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilekit import textdiff
+from tilekit.textdiff import Kind
+
+WIDGETS = pathlib.Path(__file__).parents[1] / "widgets"
+VECTORS = WIDGETS / "test" / "vectors"
+
+LINES = st.lists(st.sampled_from(["", "a", "  a", "  b(a, c)", "x = a + b", "x = a - b", "  sync()"]), max_size=16)
+
+
+def vectors(name: str) -> list[dict]:
+    return json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
+
+
+def rows(before: list[str], after: list[str]) -> list[list[int]]:
+    return [[int(run.kind), run.left, run.right, run.count] for run in textdiff.align(before, after)]
+
+
+def lcs_length(a: list[str], b: list[str]) -> int:
+    """The textbook's table."""
+    above = [0] * (len(b) + 1)
+    for item in a:
+        row = [0]
+        for j, other in enumerate(b):
+            row.append(above[j] + 1 if item == other else max(above[j + 1], row[j]))
+        above = row
+    return above[-1]
+
+
+@pytest.mark.parametrize("case", vectors("lines"), ids=lambda case: case["name"])
+def test_lines_are_aligned_as_the_vectors_say(case):
+    assert rows(case["before"], case["after"]) == case["runs"]
+
+
+@pytest.mark.parametrize("case", vectors("tokens"), ids=lambda case: f"{case['left']!r} {case['right']!r}")
+def test_tokens_are_marked_as_the_vectors_say(case):
+    assert [[list(span) for span in side] for side in textdiff.spans(case["left"], case["right"])] == case["spans"]
+
+
+@given(LINES, LINES)
+def test_no_diff_is_shorter(before, after):
+    added, removed = textdiff.counts(before, after)
+    common = lcs_length(before, after)
+    assert (added, removed) == (len(after) - common, len(before) - common)
+
+
+@given(LINES, LINES)
+def test_hunks_make_the_new_text_of_the_old_one(before, after):
+    made, at = [], 0
+    for hunk in textdiff.hunks(before, after):
+        made += before[at : hunk.removed.start] + [after[j] for j in hunk.added]
+        at = hunk.removed.stop
+    assert made + before[at:] == after
+
+
+@given(LINES, LINES)
+def test_rows_show_every_line_of_both_sides_once_and_in_order(before, after):
+    left, right = [], []
+    for run in textdiff.align(before, after):
+        if run.kind is not Kind.ADDED:
+            left += range(run.left, run.left + run.count)
+        if run.kind is not Kind.REMOVED:
+            right += range(run.right, run.right + run.count)
+        if run.kind is Kind.SAME:
+            assert before[run.left : run.left + run.count] == after[run.right : run.right + run.count]
+    assert (left, right) == (list(range(len(before))), list(range(len(after))))
+
+
+@given(LINES, LINES, st.integers(0, 3))
+def test_the_unified_form_names_the_lines_that_it_shows(before, after, context):
+    sides = {"-": before, "+": after}
+    places = {}
+    changed = {"-": 0, "+": 0}
+    for line in textdiff.unified(before, after, context):
+        if line.startswith("@@"):
+            starts = [part.partition(",") for part in line.split()[1:3]]
+            places = {first[0]: int(first[1:]) - (count != "0") for first, _, count in starts}
+            continue
+        for sign in "-+" if line[0] == " " else line[0]:
+            assert sides[sign][places[sign]] == line[1:]
+            places[sign] += 1
+        if line[0] != " ":
+            changed[line[0]] += 1
+    assert (changed["+"], changed["-"]) == textdiff.counts(before, after)
+
+
+@given(LINES, LINES)
+def test_a_long_text_is_done_in_blocks_with_the_same_result(before, after):
+    expected = rows(before, after)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(textdiff, "_KEPT_CELLS", 8)
+        assert rows(before, after) == expected
+
+
+def test_beyond_the_cap_the_middle_counts_as_replaced(monkeypatch):
+    monkeypatch.setattr(textdiff, "MAX_CELLS", 8)
+    before, after = ["head", "a", "b", "c", "tail"], ["head", "c", "a", "b", "tail"]
+    assert textdiff.counts(before, after) == (3, 3)
+
+
+@given(st.text("ab (),+\t1é", max_size=20), st.text("ab (),+\t1é", max_size=20))
+def test_what_is_not_marked_is_the_same_on_both_sides(left, right):
+    def unmarked(text: str, marked: list[textdiff.Span]) -> str:
+        for start, stop in reversed(marked):
+            text = text[:start] + text[stop:]
+        return "".join(text.split())
+
+    on_left, on_right = textdiff.spans(left, right)
+    assert unmarked(left, on_left) == unmarked(right, on_right)
+
+
+@pytest.mark.parametrize("of", ["unrolled", "equal", "renamed", "unrelated"])
+def test_long_texts_that_repeat_or_have_nothing_in_common_stay_fast(of):
+    body = [f"    t_{n % 40}: f16[{n % 7}, 8] = mma(t_{n % 30}, t_{n % 11}, offset={n})" for n in range(3000)]
+    before, after = {
+        "unrolled": (body, body * 3),
+        "equal": (["fma()"] * 3000, ["fma()"] * 9000),
+        "renamed": (body, [line.replace("t_", "u_") for line in body]),
+        "unrelated": (body, [f"{n}: lane {n % 32}" for n in range(3000)]),
+    }[of]
+    began = time.process_time()
+    textdiff.align(before, after)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None or not (WIDGETS / "node_modules").exists(), reason="no node modules: run make widgets"
+)
+def test_the_twin_in_the_browser_says_the_same_of_fresh_texts(tmp_path: pathlib.Path):
+    def text() -> list[str]:
+        parts = ["x", "y(x)", " = ", "+ 1", "  ", ", ", "[7]", "é"]
+        return ["".join(random.choices(parts, k=random.randrange(5))) for _ in range(random.randrange(60))]
+
+    def edited(lines: list[str]) -> list[str]:
+        return [line + random.choice(["", " z"]) for line in lines if random.random() < 0.8]
+
+    lines, tokens = [], []
+    for number in range(300):
+        before = text()
+        after = random.choice([text, lambda before=before: edited(before)])()
+        lines.append({"name": str(number), "before": before, "after": after, "runs": rows(before, after)})
+        for left, right in zip(before, after, strict=False):
+            tokens.append({"left": left, "right": right, "spans": textdiff.spans(left, right)})
+    (tmp_path / "lines.json").write_text(json.dumps(lines))
+    (tmp_path / "tokens.json").write_text(json.dumps(tokens))
+    environment = os.environ | {"TILEKIT_VECTORS": str(tmp_path)}
+    subprocess.run(["node", "build.mjs", "--tests"], cwd=WIDGETS, check=True)
+    command = ["node", "--test", "build/test/textdiff.test.js"]
+    done = subprocess.run(command, cwd=WIDGETS, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]

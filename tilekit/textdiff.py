@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one diff of tilekit: what changed between two texts, by lines, by pairs of lines, and by tokens within a pair.
+
+Lines are matched by a longest common subsequence, computed on the bits of integers (Hyyrö's recurrence), so the answer
+is the shortest there is, also where lines repeat as in unrolled loops. `widgets/src/common/textdiff.ts` is its twin in
+the browser; both are held to the same vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import accumulate, pairwise
+from math import isqrt
+
+# Above this many cells (65,536 lines against as many) what lies between the common ends counts as replaced.
+MAX_CELLS = 1 << 32
+# States of up to this many cells are kept at once (8 MB); beyond it they are computed a second time, block by block.
+_KEPT_CELLS = 1 << 26
+# A hunk of up to this many cells is paired by similarity; in a larger one, lines of the same shape are paired first.
+_PAIRED_CELLS = 1 << 8
+
+_TOKEN = re.compile(r"[A-Za-z0-9_]+|[ \t]+|[^A-Za-z0-9_ \t]")
+_INK = re.compile(r"[A-Za-z0-9_]+|[^A-Za-z0-9_ \t]")
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+
+
+class Kind(IntEnum):
+    """What a run of rows shows; the numbers are what the panels receive."""
+
+    SAME = 0
+    EDITED = 1  # a line and what became of it: similar enough to compare token by token
+    REMOVED = 2
+    ADDED = 3
+    REPLACED = 4  # an old line beside a new one that has nothing to do with it
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of the old text that gave way to lines of the new one."""
+
+    removed: range
+    added: range
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows of one kind, side by side: `count` of them, from line `left` of the old text and `right` of the new one."""
+
+    kind: Kind
+    left: int
+    right: int
+    count: int
+
+
+Span = tuple[int, int]
+
+
+def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
+    """The fewest lines to remove and to add that make `after` of `before`."""
+    found: list[Hunk] = []
+    left = right = 0
+    for i, j in [*_matches(before, after), (len(before), len(after))]:
+        if i > left or j > right:
+            found.append(Hunk(range(left, i), range(right, j)))
+        left, right = i + 1, j + 1
+    return _settled(found, before, after)
+
+
+def counts(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines were added, and how many removed."""
+    found = hunks(before, after)
+    return sum(len(hunk.added) for hunk in found), sum(len(hunk.removed) for hunk in found)
+
+
+def align(before: Sequence[str], after: Sequence[str]) -> list[Run]:
+    """The rows of a side-by-side view, in order."""
+    runs: list[Run] = []
+    left = right = 0
+    for hunk in hunks(before, after):
+        _extend(runs, Kind.SAME, left, right, hunk.removed.start - left)
+        _align_hunk(runs, hunk, before, after)
+        left, right = hunk.removed.stop, hunk.added.stop
+    _extend(runs, Kind.SAME, left, right, len(before) - left)
+    return runs
+
+
+def unified(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[str]:
+    """The changes as lines that begin with `-`, `+` or a space, under `@@` headings."""
+    lines: list[str] = []
+    for group in _grouped(hunks(before, after), context):
+        first, last = group[0], group[-1]
+        left = range(max(first.removed.start - context, 0), min(last.removed.stop + context, len(before)))
+        right = range(max(first.added.start - context, 0), min(last.added.stop + context, len(after)))
+        lines.append(f"@@ -{_place(left)} +{_place(right)} @@")
+        at = left.start
+        for hunk in group:
+            lines += [f" {before[i]}" for i in range(at, hunk.removed.start)]
+            lines += [f"-{before[i]}" for i in hunk.removed]
+            lines += [f"+{after[j]}" for j in hunk.added]
+            at = hunk.removed.stop
+        lines += [f" {before[i]}" for i in range(at, left.stop)]
+    return lines
+
+
+def spans(left: str, right: str) -> tuple[list[Span], list[Span]]:
+    """The characters that differ between two versions of a line, on borders of tokens."""
+    old, new = _TOKEN.findall(left), _TOKEN.findall(right)
+    matched = _matches(old, new)
+    return _uncovered(old, {i for i, _ in matched}), _uncovered(new, {j for _, j in matched})
+
+
+# --- lines: the longest common subsequence ----------------------------------------------------------------------------
+
+
+def _matches(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of equal items that form a longest common subsequence."""
+    shorter = min(len(a), len(b))
+    head = next((k for k in range(shorter) if a[k] != b[k]), shorter)
+    tail = next((k for k in range(shorter - head) if a[-1 - k] != b[-1 - k]), shorter - head)
+    stop_a, stop_b = len(a) - tail, len(b) - tail
+    # an item that only one side has can match nothing
+    common = set(a[head:stop_a]).intersection(b[head:stop_b])
+    places_a = [i for i in range(head, stop_a) if a[i] in common]
+    places_b = [j for j in range(head, stop_b) if b[j] in common]
+    middle: list[tuple[int, int]] = []
+    if places_a and len(places_a) * len(places_b) <= MAX_CELLS:
+        pairs = _lcs([a[i] for i in places_a], [b[j] for j in places_b])
+        middle = [(places_a[i], places_b[j]) for i, j in pairs]
+    ends = ((k, k) for k in range(head)), ((stop_a + k, stop_b + k) for k in range(tail))
+    return [*ends[0], *middle, *ends[1]]
+
+
+def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """In the state after b[j], bit i is clear where the LCS of a[..i] and b[..j] is longer than that of a[..i-1]."""
+    occurrences: dict[str, int] = {}
+    for i, item in enumerate(a):
+        occurrences[item] = occurrences.get(item, 0) | 1 << i
+    full = (1 << len(a)) - 1
+
+    def step(state: int, item: str) -> int:
+        hits = state & occurrences[item]
+        return (state + hits | state - hits) & full
+
+    block = len(b) if len(a) * len(b) <= _KEPT_CELLS else isqrt(len(b))
+    starts = range(0, len(b), block)
+    entries = [full]  # the state before each block
+    for start in starts[:-1]:
+        state = entries[-1]
+        for item in b[start : start + block]:
+            state = step(state, item)
+        entries.append(state)
+
+    pairs: list[tuple[int, int]] = []
+    i = len(a) - 1
+    for start, entry in zip(reversed(starts), reversed(entries), strict=True):
+        states = [entry]
+        for item in b[start : start + block]:
+            states.append(step(states[-1], item))
+        j = len(states) - 2
+        while i >= 0 and j >= 0:
+            clear = ~states[j + 1] & ((2 << i) - 1)
+            i = clear.bit_length() - 1
+            if i < 0:
+                break
+            bit = 1 << i
+            while j >= 0 and not states[j] & bit:
+                j -= 1
+            if j >= 0:
+                pairs.append((i, j + start))
+                i, j = i - 1, j - 1
+    return pairs[::-1]
+
+
+def _settled(found: list[Hunk], before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
+    """Move what was only removed or only added, where it may lie in several places, to begin at an outer line."""
+    settled: list[Hunk] = []
+    for n, hunk in enumerate(found):
+        if hunk.removed and hunk.added:
+            settled.append(hunk)
+            continue
+        lines = before if hunk.removed else after
+        own, *others = (h.removed if hunk.removed else h.added for h in (hunk, *settled[-1:], *found[n + 1 : n + 2]))
+        # one line at least stays between two hunks
+        lowest = others[0].stop + 1 if settled else 0
+        highest = others[-1].start - 1 if n + 1 < len(found) else len(lines)
+        shift = _best_shift(lines, own, lowest, highest)
+        settled.append(Hunk(_moved(hunk.removed, shift), _moved(hunk.added, shift)))
+    return settled
+
+
+def _best_shift(lines: Sequence[str], own: range, lowest: int, highest: int) -> int:
+    up = down = 0
+    while own.start - up > lowest and lines[own.start - up - 1] == lines[own.stop - up - 1]:
+        up += 1
+    while own.stop + down < highest and lines[own.start + down] == lines[own.stop + down]:
+        down += 1
+    return min(range(-up, down + 1), key=lambda shift: (_indent(lines[own.start + shift]), -shift))
+
+
+def _moved(lines: range, shift: int) -> range:
+    return range(lines.start + shift, lines.stop + shift)
+
+
+def _indent(line: str) -> int:
+    """Its depth; an empty line is deeper than any, since nothing should begin with it."""
+    text = line.lstrip(" \t")
+    return len(line) - len(text) if text else 1 << 20
+
+
+def _grouped(found: Sequence[Hunk], context: int) -> list[list[Hunk]]:
+    """Hunks whose contexts touch stand together."""
+    groups: list[list[Hunk]] = []
+    for hunk in found:
+        if groups and hunk.removed.start - groups[-1][-1].removed.stop <= 2 * context:
+            groups[-1].append(hunk)
+        else:
+            groups.append([hunk])
+    return groups
+
+
+def _place(lines: range) -> str:
+    first = lines.start + 1 if lines else lines.start
+    return str(first) if len(lines) == 1 else f"{first},{len(lines)}"
+
+
+# --- pairs of lines ---------------------------------------------------------------------------------------------------
+
+
+def _align_hunk(runs: list[Run], hunk: Hunk, before: Sequence[str], after: Sequence[str]) -> None:
+    old, new = [before[i] for i in hunk.removed], [after[j] for j in hunk.added]
+    left, right = hunk.removed.start, hunk.added.start
+    i = j = 0
+    for pair_i, pair_j in [*_pairs(old, new), (len(old), len(new))]:
+        removed, added = pair_i - i, pair_j - j
+        beside = min(removed, added)
+        _extend(runs, Kind.REPLACED, left + i, right + j, beside)
+        _extend(runs, Kind.REMOVED, left + i + beside, right + pair_j, removed - beside)
+        _extend(runs, Kind.ADDED, left + pair_i, right + j + beside, added - beside)
+        if pair_i < len(old):
+            _extend(runs, Kind.EDITED, left + pair_i, right + pair_j, 1)
+        i, j = pair_i + 1, pair_j + 1
+
+
+def _extend(runs: list[Run], kind: Kind, left: int, right: int, count: int) -> None:
+    if count == 0:
+        return
+    if runs and runs[-1].kind is kind:
+        runs[-1] = Run(kind, runs[-1].left, runs[-1].right, runs[-1].count + count)
+    else:
+        runs.append(Run(kind, left, right, count))
+
+
+def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Which of the old lines became which of the new ones: in order, and at least half alike."""
+    if not old or not new:
+        return []
+    if len(old) * len(new) <= _PAIRED_CELLS:
+        return _pairs_by_similarity(old, new)
+    anchors = [(i, j) for i, j in _matches(_shapes(old), _shapes(new)) if _similarity(_bag(old[i]), _bag(new[j]))]
+    pairs: list[tuple[int, int]] = []
+    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(old), len(new))]):
+        if i >= 0:
+            pairs.append((i, j))
+        gap_old, gap_new = old[i + 1 : next_i], new[j + 1 : next_j]
+        if len(gap_old) * len(gap_new) <= _PAIRED_CELLS:
+            pairs += [(i + 1 + di, j + 1 + dj) for di, dj in _pairs_by_similarity(gap_old, gap_new)]
+    return pairs
+
+
+def _shapes(lines: Sequence[str]) -> list[str]:
+    return [_WORD.sub("w", line.strip(" \t")) for line in lines]
+
+
+def _pairs_by_similarity(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The pairing with the greatest sum of similarities."""
+    bags_old, bags_new = [_bag(line) for line in old], [_bag(line) for line in new]
+    similar = [[_similarity(a, b) for b in bags_new] for a in bags_old]
+    best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in reversed(range(len(old))):
+        for j in reversed(range(len(new))):
+            paired = similar[i][j] + best[i + 1][j + 1] if similar[i][j] else 0
+            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if similar[i][j] and best[i][j] == similar[i][j] + best[i + 1][j + 1]:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Bag:
+    """The distinct tokens of a line, and the characters they have in all."""
+
+    tokens: frozenset[str]
+    size: int
+
+
+def _bag(line: str) -> _Bag:
+    tokens = frozenset(_INK.findall(line))
+    return _Bag(tokens, sum(map(len, tokens)))
+
+
+def _similarity(a: _Bag, b: _Bag) -> int:
+    """From 500 to 1000: the share of characters in tokens that both have; 0 below one half."""
+    both = a.size + b.size
+    if both == 0 or 4 * min(a.size, b.size) < both:
+        return 0
+    share = 2000 * sum(map(len, a.tokens & b.tokens)) // both
+    return share if share >= 500 else 0
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+def _uncovered(tokens: Sequence[str], matched: set[int]) -> list[Span]:
+    """What the unmatched tokens cover; blanks between two of them belong to them, blanks at their ends do not."""
+    starts = [0, *accumulate(map(len, tokens))]
+    found: list[tuple[int, int]] = []  # of tokens
+    for index, token in enumerate(tokens):
+        if index in matched or _is_blank(token):
+            continue
+        last = found[-1][1] if found else 0
+        if found and all(_is_blank(between) for between in tokens[last:index]):
+            found[-1] = found[-1][0], index + 1
+        else:
+            found.append((index, index + 1))
+    if not found:  # only blanks differ
+        found = [(index, index + 1) for index in range(len(tokens)) if index not in matched]
+    return [(starts[first], starts[stop]) for first, stop in found]
+
+
+def _is_blank(token: str) -> bool:
+    return token[0] in " \t"
