@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all panels share: where their bundles lie, and that each also exists as plain text."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import anywidget
+
+STATIC = pathlib.Path(__file__).parents[2] / "static"
+
+
+def bundle(name: str) -> str:
+    """The text of a built file; not its path, which anywidget would watch and keep the widget alive for."""
+    file = STATIC / name
+    if not file.exists():
+        raise ImportError(f"tilekit/static/{name} is missing: in a clone, run make widgets")
+    return file.read_text("utf-8")
+
+
+class Panel(anywidget.AnyWidget):
+    """A panel shows itself where there is a front end, and its text everywhere else."""
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
+        return {"text/plain": self.text(), "application/vnd.jupyter.widget-view+json": view}
