@@ -63,13 +63,18 @@ def typed(value: Number, dtype: dtypes.DataType) -> Expr:
 def describe(value: object) -> str:
     """A value in the words of an error message."""
     if isinstance(value, RegisterTensor):
-        return f"a {value.dtype}{list(value.shape)} tile"
+        return f"{_a(value.dtype.name)}{list(value.shape)} tile"
     if isinstance(value, GlobalTensor):
         return f"a global {value.dtype} tensor"
     if isinstance(value, Expr):
         constant = scalar.constant_value(value)
-        return f"a run-time {scalar.dtype_of(value)}" if constant is None else f"{scalar.dtype_of(value)}({constant})"
+        dtype = scalar.dtype_of(value)
+        return f"a run-time {dtype}" if constant is None else f"{dtype}({constant})"
     return f"{value!r} of type {type(value).__name__}"
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun.startswith("i") else f"a {noun}"
 
 
 def same_dtype(op: str, x: RegisterTensor, y: RegisterTensor) -> None:

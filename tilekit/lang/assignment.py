@@ -9,7 +9,7 @@ from typing import Any
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.surface import describe
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang import operators, values
 from tilekit.lang.calls import Calls
 from tilekit.lang.expressions import unsupported
@@ -122,6 +122,8 @@ class Assignment(Calls):
             and getattr(owner, name, None) is not value
         ):
             value = self.bindings.copy_of(value)
+        if isinstance(value, Tensor):
+            self.builder.names.setdefault(value, name)
         self.host(setattr, owner, name, self.bindings.snapshot(value))
 
 

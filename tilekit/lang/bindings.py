@@ -84,9 +84,9 @@ class Bindings:
         if name in frame.owned and name in frame.names:
             self._write_owned(name, frame.names[name], value, since)
             return
-        frame.names[name] = self.named(name, value, declare=isinstance(kind, DataType))
+        frame.names[name] = self.named(name, value)
 
-    def named(self, name: str, value: Any, *, declare: bool = False) -> Any:
+    def named(self, name: str, value: Any) -> Any:
         """The value as a new name sees it: a variable for an expression, a copy of a tile that has a name already."""
         if isinstance(value, dtypes.Literal):
             value = scalar.as_expr(value)
@@ -95,14 +95,12 @@ class Bindings:
         if isinstance(value, Tensor):
             self.builder.names.setdefault(value, name)
         if isinstance(value, Expr) and isinstance(scalar.dtype_of(value), DataType):
-            return self.builder.declare(name, value) if declare or not scalar.is_constant(value) else value
+            return value if scalar.is_constant(value) else self.builder.declare(name, value)
         return self.snapshot(value)
 
     def parameter(self, name: str, annotation: Any, value: Any) -> Any:
         """What a helper's parameter is bound to: scalars by value, tiles by reference, host values as they are."""
         typed = values.annotated(value, annotation, name)
-        if isinstance(typed, Expr) and isinstance(annotation, DataType):
-            return self.builder.declare(name, typed)
         if isinstance(typed, Expr) and not isinstance(typed, Var):
             return self.named(name, typed)
         return typed if isinstance(typed, Tensor) else self.snapshot(typed)

@@ -140,7 +140,7 @@ class Regions:
                 plan.joined.add(name)
             elif self._is_local(node, bodies, name):
                 plan.local.add(name)
-            elif isinstance(node, ast.If) and all(syntax.binds_first(body, name) for body in bodies):
+            elif isinstance(node, ast.If) and all(syntax.binds_always(body, name) for body in bodies):
                 plan.joined.add(name)
             elif self.bindings.own(name, rebound=name in found.rebound, updated=name in found.updated):
                 plan.carried.add(name)

@@ -105,6 +105,21 @@ def binds_first(nodes: Sequence[ast.stmt], name: str) -> bool:
     return False
 
 
+def binds_always(nodes: Sequence[ast.stmt], name: str) -> bool:
+    """Whether `nodes`, executed to their end, have bound `name` on every path."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=targets) if any(name in bound([target]).rebound for target in targets):
+                return True
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr()) if target == name:
+                return True
+            case ast.If(body=body, orelse=orelse) if binds_always(body, name) and binds_always(orelse, name):
+                return True
+            case _:
+                pass
+    return False
+
+
 def mentions(nodes: Iterable[ast.AST], name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for node in nodes for part in ast.walk(node))
 

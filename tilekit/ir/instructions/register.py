@@ -116,7 +116,7 @@ class RegisterMethods(Surface):
         tile = RegisterTensor.create(dtype, tuple(shape))
         if init is None:
             return self._emit(AllocateRegisterInst.create(tile))
-        if not callable(init) or isinstance(init, dtypes.Literal):
+        if isinstance(init, (Expr, dtypes.Literal)) or not callable(init):
             value = init
             return self._emit(AllocateRegisterInst.create(tile, lambda _: typed(value, dtype)))
         arity = len(inspect.signature(init).parameters)
