@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilekit import textdiff
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
 from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache, ProgramEntry
 from tilekit.config import Config, Toolchain
-from tilekit.events import Fanout, Sink, Stage
+from tilekit.diag import errors
+from tilekit.events import Edited, Fanout, Sink, Stage
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
@@ -64,6 +67,9 @@ class CompiledProgram:
     facts: Facts
     cached: bool
     recorder: Recorder | None
+    # a person's edit that was compiled in place of `generated`
+    edit: Edited | None = None
+    generated: CompiledProgram | None = None
 
     @property
     def source(self) -> str:
@@ -91,6 +97,19 @@ class CpuRunner:
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)
+
+
+@contextmanager
+def _stage(sink: Sink, stage: Stage, name: str, subject: object) -> Iterator[None]:
+    """Tell `sink` about a station that looks at the subject and hands it on."""
+    sink.begin(stage, name)
+    start = time.perf_counter()
+    try:
+        yield
+    except Exception as error:
+        sink.fail(stage, name, error)
+        raise
+    sink.end(stage, name, subject, subject, time.perf_counter() - start)
 
 
 def optimize_program(prog: Program, sinks: Sequence[Sink] = ()) -> Program:
@@ -126,7 +145,8 @@ def optimize_ir_module(module: IRModule, sinks: Sequence[Sink] = ()) -> IRModule
 def generate_source(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> tuple[Source, LoweredModule]:
     """Everything up to the text of `source.cu`."""
     sink = Fanout(sinks)
-    verify(prog)
+    with _stage(sink, Stage.VERIFY, "verify", prog):
+        verify(prog)
     lowered = lower_program(optimize_program(prog, sinks), target, sinks)
     module = optimize_ir_module(lowered.module, sinks)
     start = time.perf_counter()
@@ -162,39 +182,106 @@ def build_program(
         Called with a few words as each stage begins.
     """
     cache = ProgramCache(config.cache_dir)
-    text = str(prog)
     toolchain = _toolchain(target, device, config)
-    options = {"target": target.name, "device": device.value, "toolchain": toolchain.identity}
-    options |= {"ptxas_optimization": str(not config.disable_ptxas_opt), "dump_ir": str(config.dump_ir)}
+    text, options = str(prog), _options(target, device, config, toolchain)
     key = cache.key({"program": text, "compiler": fingerprint.backend().digest(), **options})
     entry = cache.lookup(key)
-    if entry is not None:
-        return _compiled(entry, cached=True, recorder=None)
-    recorder = Recorder()
-    on_stage("passes")
-    source, lowered = generate_source(prog, target, [recorder, *sinks])
-    edit = Fanout(sinks).codegen(source.text)
-    assert edit is None, "a sink edited the source, which the compiler does not take yet"
-    on_stage(f"compile with {toolchain.name}")
-    made = toolchain.compile(source.text)
-    manifest = _manifest(lowered, target)
-    facts = Facts(
-        changed_passes=tuple(step.name for step in recorder.steps if step.changed),
-        compiler=toolchain.identity,
-        **made.figures,
-    )
-    files = {
-        "program.txt": text.encode(),
+    recorder: Recorder | None = None
+    if entry is None:
+        recorder = Recorder()
+        on_stage("passes")
+        source, lowered = generate_source(prog, target, [recorder, *sinks])
+        on_stage(f"compile with {toolchain.name}")
+        with _stage(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
+            made = toolchain.compile(source.text)
+        changed = tuple(step.name for step in recorder.steps if step.changed)
+        files = {
+            "program.txt": text.encode(),
+            **_files(options, _manifest(lowered, target), changed, source.text, _line_map(source, lowered), made),
+            **(recorder.dump() if config.dump_ir else {}),
+        }
+        entry = cache.publish(key, files)
+    compiled = _compiled(entry, cached=recorder is None, recorder=recorder)
+    edit = Fanout(sinks).codegen(compiled.source)
+    return compiled if edit is None else build_edited(compiled, edit, target, device, config)
+
+
+def build_edited(
+    generated: CompiledProgram, edit: Edited, target: Target, device: DeviceKind, config: Config
+) -> CompiledProgram:
+    """Compile source that a person edited, in place of what was generated for the same program.
+
+    The key holds the digest of the text, so the edit is never served to anybody who did not make it. What is written
+    through any pointer is copied back: nobody knows what an edit writes.
+    """
+    cache = ProgramCache(config.cache_dir)
+    toolchain = _toolchain(target, device, config)
+    options = {**_options(target, device, config, toolchain), "edited": edit.provenance}
+    key = cache.key({"generated": generated.entry.key, "text": edit.text, "toolchain": toolchain.identity})
+    entry = cache.lookup(key)
+    cached = entry is not None
+    if entry is None:
+        _check_entry(edit, generated.manifest.kernel)
+        made = toolchain.compile(edit.text)
+        params = tuple(replace(p, written=p.is_pointer, read=True) for p in generated.manifest.params)
+        lines = _carried_lines(generated, edit.text)
+        manifest = replace(generated.manifest, params=params)
+        entry = cache.publish(key, _files(options, manifest, generated.facts.changed_passes, edit.text, lines, made))
+    return replace(_compiled(entry, cached=cached, recorder=generated.recorder), edit=edit, generated=generated)
+
+
+def _check_entry(edit: Edited, kernel: str) -> None:
+    """Refuse an edit in which the loader would not find the kernel, in words rather than by its symbol table."""
+    for needed in (f"{kernel}(", f"TK_KERNEL({kernel})"):
+        if needed not in edit.text:
+            raise errors.ToolchainError(
+                "TK508",
+                f"the edited source has no {needed.removesuffix('(')}, by which the kernel is found",
+                help="put it back, or revert to the generated source",
+            )
+
+
+def _carried_lines(generated: CompiledProgram, text: str) -> list[list[Any] | None]:
+    """The line map of the generated source, carried to the lines of an edited text that it shares with it."""
+    old, new = generated.source.splitlines(), text.splitlines()
+    known: list[list[Any] | None] = json.loads(generated.line_map)
+    lines: list[list[Any] | None] = [None] * len(new)
+    for run in textdiff.align(old, new):
+        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
+            lines[run.right : run.right + run.count] = known[run.left : run.left + run.count]
+    return lines
+
+
+def _options(target: Target, device: DeviceKind, config: Config, toolchain: CompilerChoice) -> dict[str, str]:
+    """What a compile depends on beside its program."""
+    return {
+        "target": target.name,
+        "device": device.value,
+        "toolchain": toolchain.identity,
+        "ptxas_optimization": str(not config.disable_ptxas_opt),
+        "dump_ir": str(config.dump_ir),
+    }
+
+
+def _files(
+    options: Mapping[str, str],
+    manifest: Manifest,
+    changed_passes: tuple[str, ...],
+    source: str,
+    lines: list[list[Any] | None],
+    made: Made,
+) -> dict[str, bytes]:
+    """A cache entry, file by file."""
+    facts = Facts(changed_passes=changed_passes, compiler=options["toolchain"], **made.figures)
+    return {
         "options.txt": "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
         "manifest.json": manifest.to_json().encode(),
         "facts.json": (json.dumps(asdict(facts), indent=2) + "\n").encode(),
-        SOURCE: source.text.encode(),
-        LINES: (json.dumps(_line_map(source, lowered), indent=None) + "\n").encode(),
+        SOURCE: source.encode(),
+        LINES: (json.dumps(lines) + "\n").encode(),
         LOG: made.log.encode(),
         made.name: made.content,
-        **(recorder.dump() if config.dump_ir else {}),
     }
-    return _compiled(cache.publish(key, files), cached=False, recorder=recorder)
 
 
 def record(prog: Program, target: Target) -> Recorder:
@@ -229,13 +316,14 @@ class CompilerChoice:
 
     name: str
     identity: str
+    stage: Stage
     compile: Callable[[str], Made]
 
 
 def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerChoice:
     if device is DeviceKind.CPU:
         compiler = host.require_compiler()
-        return CompilerChoice(compiler.command[0], compiler.identity, lambda text: _for_cpu(text, compiler))
+        return CompilerChoice(compiler.command[0], compiler.identity, Stage.HOST, lambda text: _for_cpu(text, compiler))
     module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
     options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt)
 
@@ -248,7 +336,7 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
         }
         return Made(CUBIN, binary.cubin, binary.log, figures)
 
-    return CompilerChoice(config.toolchain.value, module.version(), compile_cuda)
+    return CompilerChoice(config.toolchain.value, module.version(), Stage.PTXAS, compile_cuda)
 
 
 def _for_cpu(text: str, compiler: host.HostCompiler) -> Made:
@@ -280,5 +368,3 @@ def _line_map(source: Source, lowered: LoweredModule) -> list[list[Any] | None]:
         span = None if origin is None else lowered.spans[origin]
         rows.append(None if span is None else [span.function, span.line, span.col, span.end_line, span.end_col])
     return rows
-
-

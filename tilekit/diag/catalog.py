@@ -69,6 +69,7 @@ TOOLCHAIN: dict[str, str] = {
     "TK505": "nvcc is not installed",
     "TK506": "no C++ compiler",
     "TK507": "$CXX does not run",
+    "TK508": "edited source has no kernel",
 }
 
 ARGUMENTS_AND_LAUNCH: dict[str, str] = {
@@ -85,6 +86,8 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK630": "GPU cannot be used",
     "TK631": "kernel has not been compiled yet",
     "TK632": "script argument is not hashable",
+    "TK633": "kernel has no source to edit",
+    "TK634": "arguments of the last call are gone",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tilekit.diag.errors import KernelError, TilekitError, ToolchainError
+from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.jit import observer
+from tilekit.events import Edited
+from tilekit.jit import held, observer
 from tilekit.runtime import device
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.tensors import DeviceKind
@@ -23,6 +24,7 @@ from tilekit.runtime.tensors import DeviceKind
 if TYPE_CHECKING:
     from tilekit.drivers import CompiledProgram
     from tilekit.ir.prog import Program
+    from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
     from tilekit.transforms.recorder import Recorder
 
@@ -64,6 +66,8 @@ class Kernel:
     number: int = field(default_factory=lambda: next(_numbers))
     launches: int = 0
     last_run: LaunchStats | None = None
+    # the arguments of the last call, as far as their owners keep them
+    _last_arguments: tuple[Any, ...] | None = None
 
     @staticmethod
     def build(script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources) -> Kernel:
@@ -93,6 +97,7 @@ class Kernel:
 
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
+        self._last_arguments = tuple(map(held.hold, arguments))
         try:
             self.last_run = self._runner.launch(arguments)
         except KernelError as error:
@@ -103,9 +108,70 @@ class Kernel:
 
     @cached_property
     def _runner(self) -> Runner:
-        if self.compiled is None:
+        return self._load(self.compiled)
+
+    def _load(self, compiled: CompiledProgram | None) -> Runner:
+        if compiled is None:
             return importlib.import_module("tilekit.jit.evaluated").Evaluated(self.program)
-        return self.compiled.load(self.machine.device.kind, self.machine.config)
+        return compiled.load(self.machine.device.kind, self.machine.config)
+
+    # ------------------------------------------------------------------------------------------------ a person's edit
+
+    @property
+    def generated(self) -> CompiledProgram | None:
+        """The program as the compiler made it, whether or not an edit runs in its place."""
+        if self.compiled is None or self.compiled.generated is None:
+            return self.compiled
+        return self.compiled.generated
+
+    @property
+    def patched(self) -> bool:
+        """Whether source that a person edited runs in place of the generated one."""
+        return self.compiled is not None and self.compiled.edit is not None
+
+    def recompile(self, text: str, provenance: str = "the editor") -> None:
+        """Compile this text in place of the generated source; every later launch runs it.
+
+        Raises
+        ------
+        ToolchainError
+            The text does not compile; the last good build stays in place. `data["messages"]` holds its lines.
+        """
+        base = self.generated
+        if base is None:
+            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which knows no source to edit")
+        if text == base.source:
+            self.revert()
+            return
+        drivers = importlib.import_module("tilekit.drivers")
+        edit = Edited(text, provenance)
+        self._use(drivers.build_edited(base, edit, self.machine.target, self.machine.device.kind, self.machine.config))
+
+    def revert(self) -> None:
+        """Run the generated source again."""
+        self._use(self.generated)
+
+    def _use(self, compiled: CompiledProgram | None) -> None:
+        self.compiled = compiled
+        self.__dict__.pop("_runner", None)
+
+    def compare(self) -> Comparison:
+        """Run the generated and the edited kernel on copies of the last call's arguments.
+
+        Raises
+        ------
+        ArgumentError
+            There was no call, or one of its tensors is gone.
+        """
+        values = list(map(held.recall, self._last_arguments or ()))
+        if self._last_arguments is None or any(value is None for value in values):
+            raise ArgumentError(
+                "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
+            )
+        generated = self._load(self.generated)
+        names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
+        compare = importlib.import_module("tilekit.jit.compare").compare
+        return compare(names, values, generated.launch, self._runner.launch, self.machine.device)
 
     def _placed(self, error: KernelError) -> KernelError:
         """The error at the line of the user's cell, from the line of `source.cu` that the simulator named."""
@@ -127,7 +193,7 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The generated CUDA C."""
+        """The CUDA C that runs: generated, or edited by a person."""
         if self.compiled is None:
             drivers = importlib.import_module("tilekit.drivers")
             return drivers.generate_source(self.program, self.machine.target)[0].text

@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilekit.jit.instantiated import InstantiatedScript
+
+if TYPE_CHECKING:
+    # an editor sees `self.load_global`; at run time the transpiler adds the language to the object that it makes
+    from tilekit.lang.methods import KernelMethods as Language
+else:
+    Language = object
 
 
 class ScriptType(type):
@@ -25,7 +31,7 @@ class ScriptType(type):
         return [*super().__dir__(), *importlib.import_module("tilekit.lang.methods").names()]
 
 
-class Script(metaclass=ScriptType):
+class Script(Language, metaclass=ScriptType):
     """The base class of a kernel.
 
     `__init__` takes compile-time choices, `__call__` is the kernel: its annotated parameters are what callers pass.

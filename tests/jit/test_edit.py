@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A person's edit of the generated source: it runs, it is compared, and it poisons nothing."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+
+import tilekit as tilus
+from tilekit import float32, int32
+from tilekit.diag import ArgumentError, ToolchainError
+
+
+class Twice(tilus.Script):
+    def __init__(self, salt: int = 0):
+        super().__init__()
+        self.salt = salt
+
+    def __call__(self, n: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [(n + 255) // 256]
+        self.attrs.warps = 4
+        at = self.blockIdx.x * 256
+        x = self.load_global(self.global_view(x_ptr, dtype=float32, shape=[n]), offsets=[at], shape=[256])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[n])
+        self.store_global(gy, x * 2.0, offsets=[at])
+
+
+def called(salt: int, n: int = 500):
+    handle = Twice(salt)
+    x, y = torch.randn(n), torch.zeros(n)
+    handle(n, x, y)
+    return handle, handle.last, x, y
+
+
+def test_an_edit_runs_from_the_next_call_on_and_reverts():
+    handle, kernel, x, y = called(1)
+    kernel.recompile(kernel.source.replace("2.0f", "3.0f"))
+    assert kernel.patched
+    handle(500, x, y)
+    assert torch.equal(y, x * 3)
+    kernel.revert()
+    assert not kernel.patched
+    handle(500, x, y)
+    assert torch.equal(y, x * 2)
+
+
+def test_an_edit_does_not_enter_the_cache_of_the_generated_program():
+    _, kernel, _, _ = called(2)
+    kernel.recompile(kernel.source.replace("2.0f", "5.0f"))
+
+    class Again(Twice):
+        pass
+
+    _, _, x, y = called(2)
+    other = Again(2)
+    other(500, x, y)
+    assert torch.equal(y, x * 2)
+
+
+def test_a_harmless_edit_gives_the_same_result():
+    _, kernel, x, y = called(3)
+    kernel.recompile(kernel.source.replace("* 2.0f", "* (1.0f + 1.0f)"))
+    found = kernel.compare()
+    assert found.same and torch.equal(y, 2 * x)
+    assert str(found) == "same result as the generated kernel on the last arguments"
+    assert found.generated_seconds > 0 and found.edited_seconds > 0
+
+
+def test_a_wrong_edit_is_told_with_the_first_difference():
+    _, kernel, x, y = called(4)
+    before = y.clone()
+    kernel.recompile(kernel.source.replace("2.0f", "4.0f"))
+    found = kernel.compare()
+    assert not found.same
+    assert f"y_ptr[0] is {float(4 * x[0]):.1f}"[:12] in found.difference
+    assert "500 of 500 elements differ" in found.difference
+    assert found.max_error == pytest.approx(float((2 * x).abs().max()))
+    assert torch.equal(y, before), "comparing leaves the arguments alone"
+
+
+def test_a_text_that_does_not_compile_leaves_the_last_good_build():
+    handle, kernel, x, y = called(5)
+    kernel.recompile(kernel.source.replace("2.0f", "3.0f"))
+    good = kernel.source
+    with pytest.raises(ToolchainError) as caught:
+        kernel.recompile(good.replace("3.0f", "3.0f +"))
+    (first, *_) = caught.value.data["messages"]
+    assert good.splitlines()[first.line - 1].strip().startswith("t")
+    assert kernel.source == good
+    handle(500, x, y)
+    assert torch.equal(y, x * 3)
+
+
+def test_an_edit_without_the_kernel_is_refused_in_words():
+    _, kernel, _, _ = called(6)
+    with pytest.raises(ToolchainError, match="the edited source has no TK_KERNEL"):
+        kernel.recompile(kernel.source.replace("TK_KERNEL(twice_kernel)", ""))
+
+
+def test_the_generated_text_is_no_edit():
+    _, kernel, _, _ = called(7)
+    kernel.recompile(kernel.source)
+    assert not kernel.patched
+
+
+def test_tensors_of_the_last_call_are_not_kept_alive():
+    handle = Twice(8)
+    handle(10, torch.randn(10), torch.zeros(10))
+    gc.collect()
+    handle.last.recompile(handle.source.replace("2.0f", "3.0f"))
+    with pytest.raises(ArgumentError, match="the arguments of the last call are gone"):
+        handle.last.compare()
+
+
+def test_arguments_that_overlap_are_compared_as_they_overlap():
+    handle = Twice(9)
+    x = torch.randn(100)
+    handle(100, x, x)
+    kernel = handle.last
+    kernel.recompile(kernel.source.replace("* 2.0f", "* (1.0f + 1.0f)"))
+    assert kernel.compare().same
+    whole = np.arange(300, dtype=np.float32)
+    handle(100, whole[:100], whole[100:200])
+    assert kernel.compare().same
+
+
+def test_an_error_in_an_edit_still_finds_the_line_of_the_kernel():
+    handle, kernel, x, y = called(10)
+    line = next(t for t in kernel.source.splitlines() if "x_ptr[" in t)
+    kernel.recompile(kernel.source.replace("x_ptr[", "x_ptr[(1 << 30) + "))
+    with pytest.raises(tilus.TilekitError) as caught:
+        handle(500, x, y)
+    assert "self.load_global(" in str(caught.value), line

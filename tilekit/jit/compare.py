@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An edited kernel beside the generated one: both on copies of the last arguments, their outputs and their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilekit.jit import held
+from tilekit.runtime import benchmark, tensors
+from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.tensors import Device, Library
+
+_TURNS = 5
+Launch = Callable[[Sequence[Any]], LaunchStats]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of it; `difference` is empty where every output is bit for bit the same."""
+
+    difference: str
+    max_error: float
+    generated_seconds: float
+    edited_seconds: float
+
+    @property
+    def same(self) -> bool:
+        return not self.difference
+
+    def __str__(self) -> str:
+        if self.same:
+            return "same result as the generated kernel on the last arguments"
+        return f"differs from the generated kernel on the last arguments: {self.difference}"
+
+
+def compare(
+    names: Sequence[str], arguments: Sequence[Any], generated: Launch, edited: Launch, device: Device
+) -> Comparison:
+    """Run both kernels; the arguments themselves stay as they are.
+
+    Parameters
+    ----------
+    names, arguments
+        The kernel's parameters and what the last call gave for them.
+    generated, edited
+        Launch one or the other kernel.
+    device
+        Where they run.
+    """
+    ours, theirs = held.copies(arguments), held.copies(arguments)
+    generated(ours)
+    edited(theirs)
+    difference, worst = "", 0.0
+    for name, mine, other in zip(names, ours, theirs, strict=True):
+        if not tensors.is_tensor(mine):
+            continue
+        found, error = _difference(name, _host(mine), _host(other))
+        difference = difference or found
+        worst = max(worst, error)
+    times: dict[int, list[float]] = {0: [], 1: []}
+    for _ in range(_TURNS):
+        # in turn, so that both meet the same machine
+        for which, (launch, values) in enumerate(((generated, ours), (edited, theirs))):
+            times[which].append(_seconds(launch, values, device))
+    return Comparison(difference, worst, min(times[0]), min(times[1]))
+
+
+def _seconds(launch: Launch, values: Sequence[Any], device: Device) -> float:
+    if device == tensors.CPU:
+        return launch(values).seconds or 0.0
+    return benchmark.measure(lambda: launch(values), device=device, warmup=0, repeat=1).best
+
+
+def _host(tensor: Any) -> Any:
+    """The values as a NumPy array of a dtype that NumPy compares: 16-bit floats are widened, exactly."""
+    if tensors.library_of(tensor) is not Library.TORCH:
+        return tensor if tensor.dtype.kind != "V" else tensor.astype(np.float32)
+    on_cpu = tensor.detach().cpu()
+    return (on_cpu.float() if on_cpu.is_floating_point() and on_cpu.element_size() < 4 else on_cpu).numpy()
+
+
+def _difference(name: str, mine: Any, other: Any) -> tuple[str, float]:
+    """Where two arrays first differ, in words, and by how much at most; NaN equals NaN."""
+    differs = np.logical_not((mine == other) | ((mine != mine) & (other != other)))
+    if not differs.any():
+        return "", 0.0
+    index = tuple(int(i) for i in np.argwhere(differs)[0])
+    error = np.abs(mine.astype(np.float64) - other.astype(np.float64))[differs]
+    finite = error[np.isfinite(error)]
+    worst = float(finite.max()) if finite.size else float("inf")
+    place = f"{name}[{', '.join(map(str, index))}]"
+    count = int(differs.sum())
+    return (
+        f"{place} is {other[index]} and was {mine[index]}; {count} of {differs.size} elements differ, "
+        f"by {worst:.3g} at most",
+        worst,
+    )

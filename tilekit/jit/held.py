@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of the last call, remembered without keeping anybody's memory, and copied as they overlap."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilekit.runtime import tensors
+from tilekit.runtime.tensors import Library
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor that can be had again as long as its owner keeps it, or, of a view, what it is a view of."""
+
+    owner: weakref.ref[Any]
+    view: Callable[[Any], Any]
+
+
+def hold(argument: Any) -> Any:
+    """What to remember of an argument without keeping its memory; a number as it is."""
+    if not tensors.is_tensor(argument):
+        return argument
+    if tensors.library_of(argument) is Library.TORCH:
+        base = argument._base
+        if base is None:
+            return Held(weakref.ref(argument), lambda owner: owner)
+        place = (argument.shape, argument.stride(), argument.storage_offset())
+        return Held(weakref.ref(base), lambda owner: owner.as_strided(*place))
+    root = _root(argument)
+    layout = (argument.shape, argument.dtype, _address(argument) - _address(root), argument.strides)
+    return Held(weakref.ref(root), lambda owner: _view(owner, *layout))
+
+
+def recall(held: Any) -> Any:
+    """The argument, or None if it is gone."""
+    if not isinstance(held, Held):
+        return held
+    owner = held.owner()
+    return None if owner is None else held.view(owner)
+
+
+def copies(arguments: Sequence[Any]) -> list[Any]:
+    """Copies of the tensors that overlap as the originals do; numbers as they are."""
+    storages: dict[int, Any] = {}
+    return [_copy(argument, storages) if tensors.is_tensor(argument) else argument for argument in arguments]
+
+
+def _copy(tensor: Any, storages: dict[int, Any]) -> Any:
+    if tensors.library_of(tensor) is Library.TORCH:
+        storage = tensor.untyped_storage()
+        copied = storages.setdefault(storage.data_ptr(), storage.clone())
+        return tensor.new_empty(0).set_(copied, tensor.storage_offset(), tensor.shape, tensor.stride())
+    root = _root(tensor)
+    copied = storages.setdefault(_address(root), root.copy())
+    return _view(copied, tensor.shape, tensor.dtype, _address(tensor) - _address(root), tensor.strides)
+
+
+def _root(array: Any) -> Any:
+    while tensors.is_tensor(array.base):
+        array = array.base
+    return array
+
+
+def _address(array: Any) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _view(root: Any, shape: Any, dtype: Any, offset: int, strides: Any) -> Any:
+    """An array inside another's memory, `offset` bytes from its start."""
+    return type(root)(shape, dtype, root, offset, strides)
