@@ -66,16 +66,6 @@ def _lines_in_strings(text: str) -> set[int]:
     return inside
 
 
-def lines_above(raw: str) -> int | None:
-    """How many lines of a cell lie above its `%%tilus`, if only blank lines and other cell magics do."""
-    for number, line in enumerate(raw.splitlines()):
-        if _FIRST_LINE.match(line):
-            return number
-        if line.strip() and not line.startswith("%%"):
-            return None
-    return None
-
-
 def first_line(tree: ast.Module) -> str | None:
     """The `%%tilus` line of a rewritten cell; None for any other tree."""
     match tree.body[:1]:

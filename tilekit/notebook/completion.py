@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 @context_matcher()
 def tilus_matcher(context: CompletionContext) -> Any:
-    """`--` gives the options, and a target's name is completed behind `--target`."""
-    line = context.line_with_cursor
-    if not line.startswith("%%tilus"):
+    """The options, and behind `--target` the names of targets; other lines are left to others."""
+    line = context.line_with_cursor[: context.cursor_position]
+    if not line.startswith(f"{options.MAGIC} "):
         return {"completions": [], "suppress": False}
-    words = line.split()
-    typed = "" if line.endswith(" ") else words[-1]
-    before = words[-1] if line.endswith(" ") else words[-2] if len(words) > 1 else ""
-    choices = [t.name for t in target.ALL] if before == "--target" else list(options.NAMES)
-    found = [SimpleCompletion(text=choice, type="tilus") for choice in choices if choice.startswith(typed)]
+    *before, typed = line.replace("=", " ").split(" ")
+    if before[-1] == "--target":
+        choices, kind = [each.name for each in target.ALL], "target"
+    else:
+        choices, kind = list(options.NAMES), "option"
+    found = [SimpleCompletion(text=choice, type=kind) for choice in choices if choice.startswith(typed)]
     return {"completions": found, "suppress": bool(found), "matched_fragment": typed}
 
 

@@ -7,14 +7,14 @@ import ast
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import no_var_expand
 
-from tilekit.diag import Located, Location, Span, TilekitError, errors, sources
+from tilekit.diag import TilekitError, errors, sources
 from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, options
+from tilekit.notebook.options import FirstLine
 from tilekit.notebook.running import RunningCell
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ class Extension:
             outer = self._outermost
             above = 0 if outer is None else lines_before(outer.raw_cell, "".join(lines))
             number = self.shell.execution_count if outer is None else self._cell_number()
+            line = FirstLine(problem.text.rstrip(), f"Cell In[{number}]", problem.line + above)
             error = errors.LanguageError(
                 "TK801",
                 "%%tilus must be on the first line of its cell",
-                at=Span(options.MAGIC, 0, 0, 0, len(problem.text)),
                 help="move it to the top, or split the cell in two",
             )
-            raise _placed(error, f"Cell In[{number}]", problem.line + above, problem.text) from None
+            raise line.placed(error, line.span) from None
         if rewritten is not lines:
             self._text = "".join(lines)
         return rewritten
@@ -113,7 +113,7 @@ class Extension:
         if line is None:
             return node
         # blank lines above the magic were moved below it
-        ast.increment_lineno(node.body[0], len(self._text) and self._text[: self._text.index("%")].count("\n"))
+        ast.increment_lineno(node.body[0], self._text.partition(options.MAGIC)[0].count("\n"))
         tree = cell.rewrite_tree(node, show_assignment=self.shell.ast_node_interactivity == "last_expr_or_assign")
         if is_outermost:
             return tree
@@ -149,14 +149,15 @@ class Extension:
 
     def begin(self, line: str) -> None:
         """The `%%tilus` line of a cell."""
-        caller = sys._getframe(1)
+        frame = sys._getframe(1)
+        first_line = FirstLine(line, self.display_name(frame.f_code.co_filename), frame.f_lineno)
         try:
             chosen = options.parse(line)
         except TilekitError as error:
-            raise self._at_line(error, caller, line) from None
+            raise first_line.placed(error, error.diagnostic.at or first_line.span) from None
         if chosen.help:
             print(options.HELP)
-        self.running.append(RunningCell(self.shell, chosen))
+        self.running.append(RunningCell(self.shell, first_line, chosen))
 
     def end(self, classes: tuple[str, ...], value: Any) -> Any:
         """The end of a `%%tilus` cell, with the value of its last expression."""
@@ -201,12 +202,9 @@ class Extension:
         history = self.shell.history_manager
         return self.shell.execution_count if history is None else len(history.input_hist_parsed) - 1
 
-    def _at_line(self, error: TilekitError, frame: FrameType, line: str) -> TilekitError:
-        return _placed(error, self.display_name(frame.f_code.co_filename), frame.f_lineno, line)
-
 
 def as_magic(extension: Extension) -> Callable[[str, str], Any]:
-    """The cell as a magic function: for `%%tilus?`, for the list of magics, and for those who call it as one."""
+    """The cell as a magic function: for `%%tilus?`, for the list of magics, and for callers."""
 
     @no_var_expand
     def tilus(line: str, body: str) -> Any:
@@ -220,12 +218,3 @@ def lines_before(outer: str, inner: str) -> int:
     """How many lines of `outer` lie above `inner`, which is its end; 0 if it is not."""
     outer, inner = outer.rstrip(), inner.rstrip()
     return outer[: len(outer) - len(inner)].count("\n") if outer.endswith(inner) else 0
-
-
-def _placed(error: TilekitError, name: str, line: int, text: str) -> TilekitError:
-    """The error with the place of the `%%tilus` line, to which its span refers."""
-    at = error.diagnostic.at
-    if at is None:
-        return error
-    place = Location("", name, line, at.col, line, at.end_col, text.rstrip("\n"))
-    return error.with_sources(Located({at: place}))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilekit import dtypes, target
-from tilekit.diag import Span, TilekitError, errors, suggest
+from tilekit.diag import Located, Location, Span, TilekitError, errors, suggest
 from tilekit.jit.spec import TensorSpec
 from tilekit.target import Target
 
@@ -33,11 +33,33 @@ NAMES = ("--target", "--args", "--help")
 
 
 @dataclass(frozen=True)
+class FirstLine:
+    """The `%%tilus` line of a cell, and where a person sees it."""
+
+    text: str
+    cell: str
+    number: int
+
+    def placed(self, error: TilekitError, at: Span) -> TilekitError:
+        """An error that has no other place, shown at this stretch of the line."""
+        if error.located(at).diagnostic.at is at:
+            end = min(at.end_col, len(self.text))
+            place = Location("", self.cell, self.number, at.col, self.number, end, self.text)
+            error.sources = Located({at: place})
+        return error
+
+    @property
+    def span(self) -> Span:
+        return Span(MAGIC, 0, 0, 0, len(self.text))
+
+
+@dataclass(frozen=True)
 class Options:
-    """What the first line asks for."""
+    """What the first line asks for, and where `--args` stands in it."""
 
     target: Target | None = None
     args: tuple[Any, ...] | None = None
+    args_at: Span | None = None
     help: bool = False
 
 
@@ -72,6 +94,7 @@ def parse(line: str) -> Options:
     """Read the first line, or say what is wrong with it."""
     chosen: Target | None = None
     arguments: tuple[Any, ...] | None = None
+    arguments_at: Span | None = None
     wants_help = False
     rest = words(line)
     for word in rest:
@@ -82,12 +105,13 @@ def parse(line: str) -> Options:
             case "--target":
                 chosen = _target(_value(word, equals, tail, rest, "the name of a target, such as sm_90a"))
             case "--args":
-                arguments = _arguments(_value(word, equals, tail, rest, 'values, such as "8192, f16[8192, 64]"'))
+                value = _value(word, equals, tail, rest, 'values, such as "8192, f16[8192, 64]"')
+                arguments, arguments_at = _arguments(value), value.span
             case _:
                 near = suggest(name, NAMES)
                 hint = f"did you mean {near}?" if near else "%%tilus --help lists the options"
                 raise _refusal(f"%%tilus has no option {word.text}", word, hint)
-    return Options(chosen, arguments, wants_help)
+    return Options(chosen, arguments, arguments_at, wants_help)
 
 
 def _value(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:

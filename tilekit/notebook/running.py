@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.displaypub import CapturingDisplayPublisher, DisplayPublisher
 from IPython.display import display
 
-from tilekit.diag import errors
+from tilekit.diag import TilekitError, errors
 from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.script import Script
-from tilekit.notebook.options import Options
+from tilekit.notebook.options import FirstLine, Options
 from tilekit.notebook.summary import CellSummary, Progress
 from tilekit.runtime import launch_cuda
 from tilekit.runtime.tensors import DeviceKind
@@ -33,7 +33,8 @@ TICK_S = 0.25
 class RunningCell:
     """Shows one line per kernel when it is first compiled or used, and all that can be opened when the cell ends."""
 
-    def __init__(self, shell: InteractiveShell, chosen: Options) -> None:
+    def __init__(self, shell: InteractiveShell, first_line: FirstLine, chosen: Options) -> None:
+        self.first_line = first_line
         self.options = chosen
         self.summary = CellSummary()
         self._seen: set[int] = set()
@@ -80,12 +81,15 @@ class RunningCell:
         for index in sorted({k.machine.device.index for k in self.summary.kernels if _is_cuda(k) and k.launches}):
             launch_cuda.synchronize(index)
         if self.options.args is not None:
-            self._compile_only(classes)
+            try:
+                self._compile_only(classes, self.options.args)
+            except TilekitError as error:
+                raise self.first_line.placed(error, self.options.args_at or self.first_line.span) from None
         compiled = {kernel.script for kernel in self.summary.kernels}
         self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
         self.close()
 
-    def _compile_only(self, classes: list[type[Script]]) -> None:
+    def _compile_only(self, classes: list[type[Script]], arguments: tuple[Any, ...]) -> None:
         kernels = [cls for cls in classes if has_call(cls)]
         if len(kernels) != 1:
             names = ", ".join(cls.__name__ for cls in kernels) or "none"
@@ -93,7 +97,7 @@ class RunningCell:
                 "TK802", f"--args compiles the one kernel that the cell defines, and this cell defines {names}"
             )
         handle: Any = kernels[0]()
-        handle.compile(*(self.options.args or ()), target=self.options.target)
+        handle.compile(*arguments, target=self.options.target)
 
     def close(self) -> None:
         """Stop watching, and show what there is: also of a cell that failed."""
@@ -176,6 +180,7 @@ def note(cls: type[Script]) -> str:
         if error.code != "TK104":
             raise
         return f"{cls.__name__}: compiles at its first call"
+    handle.check()
     return repr(handle)
 
 

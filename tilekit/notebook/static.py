@@ -31,7 +31,7 @@ _FONT = (
 _MUTED = "color:var(--jp-ui-font-color2,#757575)"
 _LINE = "var(--jp-border-color2,#e0e0e0)"
 _PANEL = f"margin:2px 0 6px 14px;border:1px solid {_LINE};border-radius:3px;overflow:hidden"
-_TEXT = "margin:0;padding:4px 8px;border:0;background:none;font:inherit;white-space:pre;overflow-x:auto"
+_TEXT = f"margin:0;padding:4px 8px;border:0;background:none;{_FONT};white-space:pre;overflow-x:auto"
 _CELL = "width:50%;padding:0;vertical-align:top;text-align:left;background:none;font:inherit;max-width:0"
 _ROW = "display:inline-block;min-width:100%;color:inherit;text-decoration:none"
 _ADDED = f"{_ROW};background:rgba(46,160,67,.16)"
@@ -52,10 +52,10 @@ def remark(text: str) -> str:
 def kernel(kernel: Kernel) -> str:
     """A kernel in one line, which opens to its passes and its source."""
     source = kernel.source
-    lines = _muted(_count(len(source.splitlines()), "line"))
+    title = f"<b>source.cu</b> {_muted(_count(len(source.splitlines()), 'line'))}"
     return (
         f"<details><summary>{_summary(kernel)}</summary>{passes(kernel.trace)}"
-        f'<details style="margin-left:14px"><summary>source.cu {lines}</summary>{_source(source)}</details></details>'
+        f'<details style="margin-left:14px"><summary>{title}</summary>{_source(source)}</details></details>'
     )
 
 

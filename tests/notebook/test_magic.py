@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`%%tilus` cells, run one after another in a shell of this process."""
+
+import re
+
+import pytest
+
+from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
+from tilekit.diag import LanguageError, sources
+from tilekit.jit import observer, session
+from tilekit.jit.instantiated import InstantiatedScript
+
+DEFINE = f"%%tilus\n{VECTOR_ADD}"
+RUN = f"%%tilus\n{VECTOR_ADD}{CALL}"
+SUMMARY = re.compile(
+    r"VectorAdd · sm_90a · CPU simulator · \d+ passes changed it · 0 bytes shared"
+    r" · (cached|compiled in [\d.]+ m?s) · ran in [\d.]+ (µs|ms)"
+)
+
+
+def test_a_kernel_runs_and_is_shown_in_one_line(notebook: Notebook):
+    ran = notebook.ran(RUN + "torch.equal(z, x + y)")
+    assert ran.value is True
+    assert SUMMARY.fullmatch(ran.text), ran.text
+
+
+def test_launches_in_a_loop_add_nothing(notebook: Notebook):
+    notebook.ran(RUN)
+    ran = notebook.ran("%%tilus\nfor _ in range(20):\n    add(n, x, y, z)")
+    assert len(ran.shown) == 1
+    assert len(ran.text.splitlines()) == 1
+    assert ran.shown[0].updates <= 1
+
+
+def test_a_cell_that_uses_no_kernel_shows_nothing(notebook: Notebook):
+    assert notebook.ran("%%tilus\nx = 1\n").shown == []
+
+
+def test_kernels_used_outside_of_tilus_cells_show_nothing(notebook: Notebook):
+    notebook.ran(RUN)
+    ran = notebook.ran("z.zero_(); add(n, x, y, z); torch.equal(z, x + y)")
+    assert ran.value is True
+    assert ran.shown == []
+
+
+# -------------------------------------------------------------------------------------------- an ordinary IPython cell
+
+
+@pytest.mark.parametrize(
+    "body, value",
+    [
+        ("1 + 1", 2),
+        ("1 + 1;", None),
+        ("x = 5\nx", 5),
+        ("x = 5", None),
+        ("x = !echo a b\nx[0].split()", ["a", "b"]),
+        ("import asyncio\nawait asyncio.sleep(0, 'slept')", "slept"),
+        ("from __future__ import annotations\ndef f(x: unknown): pass\nf.__annotations__['x']", "unknown"),
+        ("def f(x: int): pass\nf.__annotations__['x']", int),
+        ("'''a string'''", "a string"),
+        ("# a comment", None),
+        ("", None),
+    ],
+)
+def test_the_last_expression_is_the_value(notebook: Notebook, body, value):
+    assert notebook.ran(f"%%tilus\n{body}").value == value
+
+
+def test_out_and_its_silencing(notebook: Notebook):
+    shown = notebook.ran("%%tilus\n6 * 7")
+    assert "Out[2]: 42" in shown.stdout
+    assert notebook.ran("Out[2] + _").value == 84
+    assert "Out" not in notebook.ran("%%tilus\n6 * 7;").stdout
+    assert "Out" not in notebook.ran("%%tilus\nNone").stdout
+
+
+def test_line_magics_shell_commands_and_help(notebook: Notebook):
+    assert "per loop" in notebook.ran("%%tilus\n%timeit -n1 -r1 None").stdout
+    assert notebook.ran("%%tilus\n%time 1 + 1").value == 2
+    assert "hello" in notebook.ran("%%tilus\n!echo hello").stdout
+    assert "number of items" in notebook.ran("%%tilus\nlen?").stdout
+
+
+def test_imports_of_tilus_mean_tilekit_and_reach_nobody_else(notebook: Notebook):
+    import sys
+
+    ran = notebook.ran("%%tilus\nimport tilus.utils\nfrom tilus import float32\ntilus.__name__, tilus.utils.cdiv(7, 2)")
+    assert ran.value == ("tilekit", 4)
+    assert "tilus" not in sys.modules
+
+
+def test_future_flags_of_the_notebook_hold_and_ours_do_not_come_in(notebook: Notebook):
+    notebook.ran(RUN)
+    notebook.ran("from __future__ import annotations")
+    ran = notebook.run(DEFINE)
+    assert isinstance(ran.error, LanguageError)
+    assert "the type of parameter n is the string 'int32', not a type" in ran.stdout
+
+
+def test_blank_lines_above_the_magic_count(notebook: Notebook):
+    ran = notebook.run("\n\n%%tilus\nx = 1\n1 / 0\n")
+    assert "----> 5 1 / 0" in ran.stdout
+
+
+def test_the_value_of_an_assignment_shows_where_the_shell_shows_it(notebook: Notebook):
+    notebook.shell.ast_node_interactivity = "last_expr_or_assign"
+    try:
+        assert notebook.ran("%%tilus\nx = 5").value == 5
+    finally:
+        notebook.shell.ast_node_interactivity = "last_expr"
+
+
+# -------------------------------------------------------------------------------------------------- below other magics
+
+
+@pytest.mark.parametrize("above", ["%%time", "%%time\n\n", "%%capture captured", "%%time\n%%time"])
+def test_it_runs_below_other_cell_magics_with_the_lines_of_the_whole_cell(notebook: Notebook, above):
+    notebook.ran(f"{above}\n{RUN}handle = add\n")
+    assert isinstance(notebook.shell.user_ns["handle"], InstantiatedScript)
+    lines = f"{above}\n%%tilus\n".count("\n")
+    ran = notebook.run(f"{above}\n%%tilus\nx\n\n1 / 0\n")
+    # `%%capture` keeps what it captured even if the cell failed
+    said = ran.stdout or notebook.shell.user_ns["captured"].stdout
+    assert f"----> {lines + 3} 1 / 0" in said
+
+
+def test_time_gives_the_value_on(notebook: Notebook):
+    ran = notebook.ran(f"%%time\n{RUN}torch.equal(z, x + y)")
+    assert ran.value is True
+    assert "Wall time" in ran.stdout
+    assert SUMMARY.fullmatch(ran.text)
+
+
+def test_capture_catches_the_summary_once(notebook: Notebook):
+    ran = notebook.ran(f"%%capture captured\n{RUN}")
+    assert ran.shown == []
+    (output,) = notebook.shell.user_ns["captured"].outputs
+    assert SUMMARY.fullmatch(output.data["text/plain"])
+
+
+def test_kernels_of_two_timed_cells_keep_their_own_lines(notebook: Notebook):
+    first = VECTOR_ADD.replace("VectorAdd", "First").replace("x + y", "x - y")
+    notebook.ran(f"%%time\n%%tilus\n{first}")
+    notebook.ran(f"%%time\n%%tilus\n# a line more\n{VECTOR_ADD}")
+    notebook.ran("import torch\n" + CALL.replace("VectorAdd", "First"))
+    assert notebook.ran("torch.equal(z, x - y)").value is True
+
+
+def test_it_can_be_called_as_a_magic_function(notebook: Notebook):
+    assert notebook.ran("get_ipython().run_cell_magic('tilus', '', 'import tilus\\ntilus.__name__')").value == "tilekit"
+    ran = notebook.run("get_ipython().run_cell_magic('tilus', '--nothing', '1')")
+    assert isinstance(ran.error, LanguageError)
+
+
+def test_a_cell_inside_a_cell_leaves_the_outer_one_watched(notebook: Notebook):
+    notebook.ran(RUN)
+    ran = notebook.ran("%%tilus\nget_ipython().run_cell('1')\nget_ipython().run_cell('%%tilus\\n2')\nadd(n, x, y, z)")
+    assert SUMMARY.fullmatch(ran.text)
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+
+def test_help_is_printed(notebook: Notebook):
+    ran = notebook.ran("%%tilus --help")
+    assert ran.stdout.startswith("%%tilus [--target NAME] [--args VALUES] [--help]\n")
+
+
+def test_question_marks_show_the_help(notebook: Notebook):
+    for cell in ("%%tilus?", "?%%tilus"):
+        assert "--target NAME" in notebook.ran(cell).stdout
+
+
+def test_a_target_holds_for_the_calls_of_the_cell(notebook: Notebook):
+    notebook.ran(RUN)
+    assert "VectorAdd · sm_80 · CPU simulator" in notebook.ran("%%tilus --target sm_80\nadd(n, x, y, z)").text
+    assert "VectorAdd · sm_90a · CPU simulator" in notebook.ran("%%tilus\nadd(n, x, y, z)").text
+
+
+def test_a_handle_made_in_the_cell_keeps_its_target(notebook: Notebook):
+    notebook.ran(RUN.replace("%%tilus", "%%tilus --target sm_89", 1))
+    notebook.ran("add(n, x, y, z)")
+    assert notebook.shell.user_ns["add"].last.machine.target.name == "sm_89"
+
+
+def test_args_compile_a_kernel_without_data(notebook: Notebook):
+    ran = notebook.ran(f'%%tilus --target sm_80 --args "8192, f32[8192], f32[8192], f32[8192]"\n{VECTOR_ADD}')
+    assert re.fullmatch(
+        r"VectorAdd · sm_80 · no GPU: compiled only · \d+ passes changed it · \d+ registers, 0 bytes spilled"
+        r" · 0 bytes shared · (cached|compiled in .*s)",
+        ran.text,
+    ), ran.text
+
+
+# ---------------------------------------------------------------------------------------------- cells that only define
+
+
+def test_a_cell_that_only_defines_a_class_says_what_it_waits_for(notebook: Notebook):
+    space = '@tilus.autotune("a", [1, 2, 3])\n@tilus.autotune("b", list(range(8)))\nclass VectorAdd(tilus.Script):\n'
+    init = "    def __init__(self, a, b): super().__init__()\n"
+    cell = DEFINE.replace("class VectorAdd(tilus.Script):\n", space + init)
+    assert notebook.ran(cell).text == "VectorAdd: 24 schedules, compiles at its first call"
+    assert notebook.ran(DEFINE).text == "VectorAdd: 1 schedule, compiles at its first call"
+
+
+def test_a_class_whose_init_takes_arguments_waits_for_them(notebook: Notebook):
+    cell = DEFINE.replace("    def __call__", "    def __init__(self, size): super().__init__()\n\n    def __call__")
+    assert notebook.ran(cell).text == "VectorAdd: compiles at its first call"
+
+
+def test_a_base_class_may_have_no_kernel(notebook: Notebook):
+    ran = notebook.ran("%%tilus\nimport tilus\nclass Base(tilus.Script):\n    def helper(self): pass")
+    assert ran.text == "Base: no __call__, so a base class"
+
+
+def test_other_classes_say_nothing(notebook: Notebook):
+    assert notebook.ran("%%tilus\nclass Plain: pass").shown == []
+
+
+def test_the_body_of_a_class_is_checked_when_it_is_defined(notebook: Notebook):
+    ran = notebook.run(DEFINE.replace("load_global(gy", "load_globl(gy"))
+    assert isinstance(ran.error, LanguageError)
+    assert ran.stdout.startswith(
+        "LanguageError TK102 in VectorAdd.__call__, Cell In[2], line 17: self has no load_globl\n"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- many kernels
+
+
+def test_from_eight_kernels_on_there_is_a_table(notebook: Notebook):
+    notebook.ran(RUN)
+    names = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_120"]
+    ran = notebook.ran(f"%%tilus\nfor name in {names}:\n    add.use_target(name)\n    add(n, x, y, z)")
+    assert len(ran.text.splitlines()) == 8
+    assert ran.html.count("<tr") == 8
+    assert "<details" not in ran.html
+
+
+# ---------------------------------------------------------------------------------------------------- coming and going
+
+
+def test_unloading_leaves_no_trace(notebook: Notebook):
+    shell = notebook.shell
+    notebook.ran("%unload_ext tilekit")
+
+    def state():
+        formatters = {name: (list(f.type_printers), list(f.deferred_printers))
+                      for name, f in shell.display_formatter.formatters.items()}  # fmt: skip
+        return (
+            list(shell.input_transformers_cleanup),
+            list(shell.ast_transformers),
+            {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()},
+            {kind: sorted(magics) for kind, magics in shell.magics_manager.magics.items()},
+            list(shell.Completer.custom_matchers),
+            formatters,
+            sorted(shell.user_ns),
+            sorted(shell.user_ns_hidden),
+            sorted(vars(shell)),
+            sources._display,
+            observer.observers(),
+            session.chosen_target(),
+        )
+
+    before = state()
+    notebook.shell.run_line_magic("load_ext", "tilekit")
+    notebook.shell.run_line_magic("load_ext", "tilekit")
+    assert state() != before
+    notebook.run("%%tilus --target sm_80\n1 / 0", store_history=False)
+    notebook.shell.run_line_magic("unload_ext", "tilekit")
+    assert state() == before
+
+
+def test_it_loads_again(notebook: Notebook):
+    notebook.ran("%reload_ext tilekit")
+    assert SUMMARY.fullmatch(notebook.ran(RUN).text)
+
+
+def test_a_reset_does_not_hurt(notebook: Notebook):
+    notebook.ran("%reset -f")
+    assert notebook.ran("%%tilus\n1").value == 1
+
+
+def test_a_failing_cell_leaves_nothing_set(notebook: Notebook):
+    notebook.run("%%tilus --target sm_80\n1 / 0")
+    assert observer.observers() == ()
+    assert session.chosen_target() is None
+
+
+def test_a_terminal_waits_for_the_end_of_the_cell(notebook: Notebook):
+    complete = notebook.shell.input_transformer_manager.check_complete
+    assert complete("%%tilus\n")[0] == "incomplete"
+
+
+def test_a_front_end_that_cannot_replace_outputs_gets_one(notebook: Notebook):
+    with notebook.as_terminal():
+        ran = notebook.ran(RUN)
+    assert SUMMARY.fullmatch(ran.stdout.strip())

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels as HTML that reads without styles."""
+
+import html
+import random
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
+from tilekit.events import Stage
+from tilekit.notebook import static
+from tilekit.notebook.static import Row, changed_rows
+from tilekit.transforms.recorder import Recorder
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in order, and gathers what a host that strips everything would leave."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: set[str] = set()
+        self.elements: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.elements.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def numbers(rng: random.Random, count: int) -> list[str]:
+    return [str(rng.randrange(12)) for _ in range(count)]
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    return random.Random()
+
+
+def test_a_kernel_is_static_html(notebook: Notebook):
+    ran = notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}")
+    reader = Reader(ran.html)
+    assert reader.elements <= {
+        "div", "details", "summary", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "del", "ins"
+    }  # fmt: skip
+    assert reader.attributes <= {"style", "class"}
+    assert "url(" not in ran.html
+
+
+def test_without_styles_it_says_all_that_changed_and_the_whole_source(notebook: Notebook):
+    ran = notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}add")
+    kernel = ran.value.last
+    bare = re.sub(r"<(/?\w+)[^>]*>", r"<\1>", ran.html)
+    assert kernel.source.rstrip() in html.unescape(re.sub(r"<[^>]*>", "", bare))
+    for step in kernel.trace.changed:
+        before, after = step.before_text.splitlines(), step.after_text.splitlines()
+        for row in changed_rows(before, after):
+            if row.changed and row.before is not None:
+                assert f"<del>- {html.escape(row.before)}</del>" in bare
+            if row.changed and row.after is not None:
+                assert f"<ins>+ {html.escape(row.after)}</ins>" in bare
+
+
+def test_while_the_cell_runs_there_is_nothing_to_open(notebook: Notebook):
+    handle = notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}add").value
+    assert "<details" not in static.kernel_line(handle.last)
+
+
+def test_rows_hold_every_changed_line_and_lose_none(rng):
+    for _ in range(200):
+        before, after = numbers(rng, rng.randrange(40)), numbers(rng, rng.randrange(40))
+        rows = changed_rows(before, after)
+        assert sum((row.before is not None) + row.folded for row in rows) == len(before)
+        assert sum((row.after is not None) + row.folded for row in rows) == len(after)
+        shown_before = iter(row.before for row in rows if row.before is not None)
+        assert all(line in before for line in shown_before)
+        assert all(row.changed or row.before == row.after for row in rows)
+        kept = [row for row in rows if not row.changed]
+        assert bool(len(kept) < len(rows)) == (before != after)
+
+
+def test_unchanged_lines_far_from_a_change_are_folded():
+    before = [f"line {i}" for i in range(30)]
+    after = [*before[:15], "new", *before[16:]]
+    rows = changed_rows(before, after)
+    assert rows[0] == Row(None, None, folded=12)
+    assert rows[1:4] == [Row(line, line) for line in before[12:15]]
+    assert rows[4] == Row("line 15", "new", changed=True)
+    assert rows[-1] == Row(None, None, folded=11)
+    assert len(rows) == 9
+
+
+def test_a_fold_is_never_as_short_as_what_it_hides():
+    before = [str(i) for i in range(9)]
+    after = ["x", *before[1:8], "y"]
+    assert all(row.folded == 0 for row in changed_rows(before, after))
+
+
+def test_two_long_texts_with_nothing_in_common_are_compared_in_no_time(rng):
+    before, after = ([str(rng.random()) for _ in range(4000)] for _ in range(2))
+    start = time.perf_counter()
+    assert len(changed_rows(before, after)) == 4000
+    assert time.perf_counter() - start < 0.5
+
+
+def test_no_more_rows_than_a_page_can_bear():
+    recorder = Recorder()
+    for number in range(3):
+        recorder.end(Stage.TILE, f"pass_{number}", "\n".join(f"{number} {i}" for i in range(300)),
+                     "\n".join(f"{number + 1} {i}" for i in range(300)), 0.001)  # fmt: skip
+    page = static.passes(recorder)
+    assert page.count("<ins") == static.MAX_ROWS
+    assert "and 200 rows more" in page
+    assert "and 300 rows more" in page
+
+
+def test_a_pass_that_failed_says_why():
+    recorder = Recorder()
+    recorder.fail(Stage.TILE, "layout_inference", ValueError("a < b"))
+    assert "layout_inference</b> failed: a &lt; b" in static.passes(recorder)
+
+
+def test_handles_kernels_and_traces_have_displays_of_their_own(notebook: Notebook):
+    notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}")
+    format_ = notebook.shell.display_formatter.format
+    handle = notebook.shell.user_ns["add"]
+    for thing in (handle, handle.last, handle.trace):
+        data, _ = format_(thing)
+        assert "<b>layout_inference</b>" in data["text/html"]
+        Reader(data["text/html"])
+    assert "source.cu" in format_(handle.last)[0]["text/html"]
+    assert format_(handle.trace)[0]["text/plain"] == handle.trace.text()
