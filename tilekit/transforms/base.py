@@ -24,7 +24,7 @@ class Pass:
 
     @property
     def name(self) -> str:
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__.removesuffix("Pass")).lower()
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__.removesuffix("Pass")).lower()
 
     def process_function(self, func: Function) -> Function:
         """The function after this pass."""

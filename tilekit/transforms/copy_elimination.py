@@ -62,12 +62,10 @@ def _one_layout(target: RegisterTensor, source: RegisterTensor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where an instruction stands: its number in program order, and the loops and the sequence around it."""
+    """Where an instruction stands: its number in program order, its block, and which statement of it it is."""
 
     inst: Instruction
     number: int
-    loops: tuple[Stmt, ...]
-    # the statements of the innermost block, and which of them holds this instruction itself
     block: Sequence[Stmt]
     index: int
 
@@ -85,29 +83,27 @@ class _Uses:
         self.reads: dict[Tensor, list[_Place]] = {}
         self.writes: dict[Tensor, list[_Place]] = {}
         self.count = 0
-        self._block(func.body, ())
+        self._block(func.body)
 
-    def _block(self, body: Stmt | None, loops: tuple[Stmt, ...]) -> None:
+    def _block(self, body: Stmt | None) -> None:
         block = [] if body is None else flattened(body)
         for index, stmt in enumerate(block):
             match stmt:
                 case stmts.InstStmt():
-                    self._instruction(stmt.inst, loops, block, index)
-                case stmts.ForStmt() | stmts.WhileStmt():
-                    self._block(stmt.body, (*loops, stmt))
+                    self._instruction(stmt.inst, block, index)
+                case stmts.ForStmt() | stmts.WhileStmt() | stmts.LetStmt():
+                    self._block(stmt.body)
                 case stmts.IfStmt():
-                    self._block(stmt.then_body, loops)
-                    self._block(stmt.else_body, loops)
-                case stmts.LetStmt():
-                    self._block(stmt.body, loops)
+                    self._block(stmt.then_body)
+                    self._block(stmt.else_body)
                 case _:
                     pass
 
-    def _instruction(self, inst: Instruction, loops: tuple[Stmt, ...], block: Sequence[Stmt], index: int) -> None:
-        place = _Place(inst, self.count, loops, block, index)
+    def _instruction(self, inst: Instruction, block: Sequence[Stmt], index: int) -> None:
+        place = _Place(inst, self.count, block, index)
         self.count += 1
         if isinstance(inst, AssignInst):
-            self.copies.append(_Copy(inst, place.number, loops, block, index))
+            self.copies.append(_Copy(inst, place.number, block, index))
         for tensor in inst.reads:
             self.reads.setdefault(tensor, []).append(place)
         for tensor in inst.writes:
@@ -115,21 +111,16 @@ class _Uses:
 
     def is_another_name_for_its_source(self, copy: _Copy) -> bool:
         target, source = copy.inst.register_output, copy.inst.x
-        if len(self.writes[target]) != 1 or any(write.number > copy.number for write in self.writes.get(source, [])):
-            return False
-        # a loop around the copy and a write of its source comes back to the write: no use may wait beyond the loop
-        return all(
-            loop in read.loops
-            for loop in copy.loops
-            if any(loop in write.loops for write in self.writes.get(source, []))
-            for read in self.reads.get(target, [])
-        )
+        # every path to a use of the target comes through the copy, also from one round of a loop to the next: a write
+        # of the source that stands before the copy happens before it
+        writes = self.writes.get(source, [])
+        return len(self.writes[target]) == 1 and all(write.number < copy.number for write in writes)
 
     def is_where_its_source_ends(self, copy: _Copy) -> bool:
         target, source = copy.inst.register_output, copy.inst.x
         places = [*self.reads[source], *self.writes.get(source, [])]
         first = min(places, key=lambda place: place.number)
-        if first.block is not copy.block or first.inst.output is not source or source in first.inst.inputs:
+        if first.block is not copy.block or first.inst.output is not source:
             return False
         between = copy.block[first.index : copy.index]
         inside = {inst for stmt in between for inst in collect(stmt, Instruction)}

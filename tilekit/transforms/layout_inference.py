@@ -186,8 +186,7 @@ class _Search:
             f"{tiles} do not lie where {inst.opcode} needs them: {reason}",
             at=inst.span,
             notes=self.history(inst, choices),
-            help="load one of them once more, as a tile of the shape that it has here, so that each can lie where it "
-            "is used",
+            help="compute one of them from a tile of its own, loaded a second time: then each can lie where it must",
         )
 
     def history(self, inst: Instruction, choices: _Choices) -> list[Note]:
