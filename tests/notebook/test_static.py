@@ -126,7 +126,8 @@ def test_no_more_rows_than_a_page_can_bear():
 def test_a_pass_that_failed_says_why():
     recorder = Recorder()
     recorder.fail(Stage.TILE, "layout_inference", ValueError("a < b"))
-    assert "layout_inference</b> failed: a &lt; b" in static.passes(recorder)
+    assert "layout_inference failed: a &lt; b" in static.passes(recorder)
+    assert static.passes_text(recorder) == "01 layout_inference failed: a < b"
 
 
 def test_handles_kernels_and_traces_have_displays_of_their_own(notebook: Notebook):
@@ -138,4 +139,7 @@ def test_handles_kernels_and_traces_have_displays_of_their_own(notebook: Noteboo
         assert "<b>layout_inference</b>" in data["text/html"]
         Reader(data["text/html"])
     assert "source.cu" in format_(handle.last)[0]["text/html"]
-    assert format_(handle.trace)[0]["text/plain"] == handle.trace.text()
+    lines = format_(handle.trace)[0]["text/plain"].splitlines()
+    assert len(lines) == len(handle.trace.steps)
+    assert re.fullmatch(r"01 verify · no objection · [\d.]+ ms", lines[0])
+    assert sum(" · changed · " in line for line in lines) == len(handle.trace.changed)

@@ -31,7 +31,7 @@ def _trace(recorder: Any) -> str:
 
 
 def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
-    printer.text(recorder.text())
+    printer.text(static.passes_text(recorder))
 
 
 def register(shell: InteractiveShell) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from tilekit.events import Stage
 from tilekit.jit.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -23,6 +24,17 @@ MAX_ROWS = 400
 CONTEXT = 3
 # two stretches with more pairs of lines than this are shown as replaced, for comparing them takes too long
 MAX_PAIRS = 200_000
+
+# what a step does that is no pass
+_BETWEEN = {
+    Stage.VERIFY: "no objection",
+    Stage.LOWER: "tile IR to Hidet IR",
+    Stage.CODEGEN: "Hidet IR to CUDA C",
+    Stage.PTX: "CUDA C to PTX",
+    Stage.PTXAS: "PTX to machine code",
+    Stage.SASS: "machine code to SASS",
+    Stage.HOST: "CUDA C to a CPU library",
+}
 
 _FONT = (
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
@@ -97,24 +109,27 @@ def passes(recorder: Recorder) -> str:
     left = MAX_ROWS
     parts: list[str] = []
     for number, step in enumerate(recorder.steps, start=1):
-        title = f"{number:02} <b>{escape(step.name)}</b>"
-        time = _muted(f"{step.seconds * 1e3:.1f} ms")
-        if step.error is not None:
-            parts.append(f"<div>{title} failed: {escape(str(step.error))}</div>")
-            continue
-        if not step.changed:
-            parts.append(f'<div style="padding-left:14px;{_MUTED}">{number:02} {_unchanged(step)}</div>')
+        if step.error is not None or not step.changed:
+            parts.append(f'<div style="padding-left:14px;{_MUTED}">{number:02} {escape(_outcome(step))}</div>')
             continue
         rows = changed_rows(step.before_text.splitlines(), step.after_text.splitlines())
-        title = f"{title} {_balance(rows)} {time}"
+        time = _muted(f"{step.seconds * 1e3:.1f} ms")
+        title = f"{number:02} <b>{escape(step.name)}</b> {_balance(rows)} {time}"
         parts.append(f"<details><summary>{title}</summary>{_side_by_side(rows, left)}</details>")
         left = max(0, left - len(rows))
     return f'<div style="margin-left:14px">{"".join(parts)}</div>'
 
 
-def _unchanged(step: Step) -> str:
-    what = "no change" if step.is_pass else "next language"
-    return f"{escape(step.name)} · {what} · {step.seconds * 1e3:.1f} ms"
+def passes_text(recorder: Recorder) -> str:
+    """Every pass in a line of text, without what it changed."""
+    return "\n".join(f"{number:02} {_outcome(step)}" for number, step in enumerate(recorder.steps, start=1))
+
+
+def _outcome(step: Step) -> str:
+    if step.error is not None:
+        return f"{step.name} failed: {step.error}"
+    what = _BETWEEN.get(step.stage) or ("changed" if step.changed else "no change")
+    return f"{step.name} · {what} · {step.seconds * 1e3:.1f} ms"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def bundle(name: str) -> str:
 class Panel(anywidget.AnyWidget):
     """A panel shows itself where there is a front end, and its text everywhere else."""
 
-    def text(self) -> str:
+    def plain(self) -> str:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -30,4 +30,4 @@ class Panel(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
-        return {"text/plain": self.text(), "application/vnd.jupyter.widget-view+json": view}
+        return {"text/plain": self.plain(), "application/vnd.jupyter.widget-view+json": view}

@@ -28,7 +28,7 @@ class PassPanel(Panel):
         super().__init__(kernel=kernel, passes=overview, index=next(iter(changed), 0))
         self.on_msg(self._answer)
 
-    def text(self) -> str:
+    def plain(self) -> str:
         return f"{self.kernel}\n{self._steps.text()}"
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
