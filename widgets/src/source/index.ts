@@ -1,2 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
-export default { render() {} };
+// The panel of the source: the generated CUDA C in an editor that recompiles it in place.
+import type { AnyModel, RenderProps } from "@anywidget/types";
+import { button, el, plural } from "../common/dom.ts";
+import { GONE, KernelLine } from "../common/kernel.ts";
+import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
+import { Editor } from "./editor.ts";
+import type { Marker } from "./markers.ts";
+
+interface State {
+  kernel: string;
+  text: string;
+  generated: string;
+  markers: Marker[];
+  status: string;
+  comparison: string;
+  verdict: "" | "same" | "differs" | "failed";
+  busy: boolean;
+}
+
+const SAVE_AFTER_MS = 400;
+const SIGNS = { error: "●", warning: "▲", info: "■" };
+
+class SourcePanel {
+  readonly root: HTMLElement;
+  readonly #editor: Editor;
+  readonly #line: KernelLine;
+  readonly #edited = el("span", "tk-pill tk-warned", ["edited"]);
+  readonly #gone = el("div", "tk-gone", [GONE], { role: "alert" });
+  readonly #problems = el("ul", "tk-problems", [], { "aria-label": "Problems" });
+  readonly #status = el("span", "tk-status", [], { role: "status" });
+  readonly #comparison = el("span", "tk-comparison", [], { role: "status" });
+  readonly #recompile: HTMLButtonElement;
+  readonly #revert: HTMLButtonElement;
+  #isSent = false;
+  #saving = 0;
+
+  constructor(
+    private readonly model: AnyModel<State>,
+    signal: AbortSignal,
+  ) {
+    this.#gone.hidden = true;
+    this.#line = new KernelLine(model, () => {
+      this.#gone.hidden = false;
+      this.#isSent = false;
+      this.#showState();
+    });
+    this.#recompile = button("Recompile", "Recompile (Ctrl-Enter)", () => this.#compile(), "tk-button tk-primary");
+    this.#recompile.append(el("kbd", "", ["Ctrl ⏎"], { "aria-hidden": "true" }));
+    this.#revert = button("Revert", "Go back to the generated source", () => this.#goBack());
+    const place = el("div", "tk-editor");
+    const kernel = model.get("kernel");
+    this.root = el(
+      "section",
+      "tk-panel tk-source",
+      [
+        el("header", "", [
+          el("span", "tk-title", ["source.cu"]),
+          el("span", "tk-dim", [kernel]),
+          this.#edited,
+          el("span", "tk-grow"),
+          this.#revert,
+          this.#recompile,
+        ]),
+        this.#gone,
+        place,
+        this.#problems,
+        el("footer", "", [this.#status, el("span", "tk-grow"), this.#comparison]),
+      ],
+      { "aria-label": `Source of ${kernel}` },
+    );
+    makeFocusable(this.root, -1);
+    const label = `CUDA C of ${kernel}. Ctrl-Enter recompiles; Escape, then Tab leaves the editor`;
+    this.#editor = new Editor(place, model.get("text"), model.get("generated"), label, {
+      onCompile: () => this.#compile(),
+      onChange: () => this.#changed(),
+    });
+    keepKeys(this.root, () => false, signal);
+    keepFocus(this.root, () => this.#editor.view.contentDOM, signal);
+    this.#listen(signal);
+    signal.addEventListener("abort", () => {
+      this.#save();
+      this.#editor.view.destroy();
+    });
+    this.#showMarkers();
+    this.#showState();
+  }
+
+  #listen(signal: AbortSignal): void {
+    const listeners: [event: string, react: () => void][] = [
+      ["change:text", () => this.#take(this.model.get("text"))],
+      ["change:generated", () => this.#takeGenerated()],
+      ["change:markers", () => this.#showMarkers()],
+      ["change:busy", () => this.#answered()],
+      ["change:status", () => this.#showState()],
+      ["change:comparison", () => this.#showState()],
+      ["change:verdict", () => this.#showState()],
+    ];
+    for (const [event, react] of listeners) {
+      this.model.on(event as "change:text", react);
+      signal.addEventListener("abort", () => this.model.off(event as "change:text", react));
+    }
+  }
+
+  get #isBusy(): boolean {
+    return this.#isSent || this.model.get("busy");
+  }
+
+  // --- to the kernel ---------------------------------------------------------------------------------------------------
+
+  #compile(): void {
+    if (this.#isBusy || this.#line.isGone) return;
+    this.#isSent = true;
+    this.#editor.markCompiled();
+    this.#save();
+    this.#line.send({ kind: "recompile", text: this.#editor.text });
+    this.#showState();
+  }
+
+  #goBack(): void {
+    if (this.#isBusy || this.#line.isGone) return;
+    this.#isSent = true;
+    this.#editor.text = this.model.get("generated");
+    this.#editor.markCompiled();
+    this.#save();
+    this.#line.send({ kind: "revert" });
+    this.#showState();
+    this.#editor.view.focus();
+  }
+
+  /** What is typed is kept in the kernel, so that it outlives a reload of the page. */
+  #changed(): void {
+    this.#showEdited();
+    window.clearTimeout(this.#saving);
+    this.#saving = window.setTimeout(() => this.#save(), SAVE_AFTER_MS);
+  }
+
+  #save(): void {
+    window.clearTimeout(this.#saving);
+    this.#saving = 0;
+    if (this.model.get("text") !== this.#editor.text) this.#line.save({ text: this.#editor.text });
+  }
+
+  // --- from the kernel -------------------------------------------------------------------------------------------------
+
+  #take(text: string): void {
+    // what is being typed right now is newer than what the kernel has
+    if (!this.#saving) this.#editor.text = text;
+  }
+
+  #takeGenerated(): void {
+    this.#editor.generated = this.model.get("generated");
+    this.#showEdited();
+  }
+
+  #answered(): void {
+    if (!this.model.get("busy")) this.#isSent = false;
+    this.#showState();
+  }
+
+  #showEdited(): void {
+    this.#edited.hidden = !this.#editor.isEdited;
+    this.#revert.disabled = this.#isBusy || this.#line.isGone || (!this.#editor.isEdited && !this.model.get("verdict"));
+  }
+
+  #showState(): void {
+    const isBusy = this.#isBusy;
+    const verdict = this.model.get("verdict");
+    this.#recompile.disabled = isBusy || this.#line.isGone;
+    this.#status.textContent = isBusy ? "compiling…" : this.model.get("status");
+    this.#comparison.textContent = isBusy ? "" : this.model.get("comparison");
+    this.#status.dataset.verdict = isBusy ? "" : verdict;
+    this.#comparison.dataset.verdict = isBusy ? "" : verdict;
+    this.root.dataset.state = isBusy ? "busy" : verdict;
+    this.#showEdited();
+  }
+
+  #showMarkers(): void {
+    const markers = this.model.get("markers");
+    this.#editor.show(markers);
+    this.#problems.hidden = markers.length === 0;
+    this.#problems.setAttribute("aria-label", plural(markers.length, "problem"));
+    this.#problems.replaceChildren(...markers.map((marker) => this.#problem(marker)));
+  }
+
+  #problem(marker: Marker): HTMLElement {
+    const { line, column, severity, message } = marker;
+    const where = column > 0 ? `${line}:${column}` : String(line);
+    const row = button("", `${severity} at line ${line}: ${message}`, () => this.#editor.goTo(marker), "tk-problem");
+    row.append(
+      el("span", `tk-severity tk-${severity}`, [`${SIGNS[severity]} ${severity}`]),
+      el("span", "tk-where", [where]),
+      el("span", "tk-message", [message]),
+    );
+    return el("li", "", [row]);
+  }
+}
+
+function render({ model, el: element, signal }: RenderProps<State>): void {
+  element.append(new SourcePanel(model, signal).root);
+}
+
+export default { render };

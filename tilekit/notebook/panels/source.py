@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The panel of the source: the generated CUDA C in an editor that recompiles it in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import traitlets
+
+from tilekit.notebook.panels.panel import Panel, bundle
+
+
+class SourcePanel(Panel):
+    """Holds the text, what the compiler said of it and how its result compares; tells who listens what a person asks.
+
+    `recompile(text)` and `revert()` are called in whatever thread ipykernel gives a message, maybe beside a running
+    cell. They or what they start set `busy` to False when all else is set.
+    """
+
+    _esm = bundle("source.js")
+    _css = bundle("source.css")
+
+    kernel = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode().tag(sync=True)
+    generated = traitlets.Unicode().tag(sync=True)
+    # dicts of line and column (from 1; 0: unknown), severity (error, warning, info) and message
+    markers = traitlets.List().tag(sync=True)
+    status = traitlets.Unicode().tag(sync=True)
+    comparison = traitlets.Unicode().tag(sync=True)
+    verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
+    busy = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self,
+        kernel: str,
+        generated: str,
+        *,
+        recompile: Callable[[str], None],
+        revert: Callable[[], None],
+        text: str | None = None,
+        status: str = "",
+    ) -> None:
+        self._asked: dict[str, Callable[[dict[str, Any]], None]] = {
+            "recompile": lambda content: recompile(content["text"]),
+            "revert": lambda content: revert(),
+        }
+        shown = generated if text is None else text
+        super().__init__(kernel=kernel, text=shown, generated=generated, status=status)
+        self.on_msg(self._answer)
+
+    def plain(self) -> str:
+        problems = [f"{m['line']}:{m['column']}: {m['severity']}: {m['message']}" for m in self.markers]
+        return "\n".join([self.text, *problems, *filter(None, [self.status, self.comparison])])
+
+    def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        self.busy = True
+        try:
+            self._asked[content["kind"]](content)
+        except BaseException:
+            self.busy = False
+            raise

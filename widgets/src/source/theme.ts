@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// CodeMirror in the notebook's colors: each is a variable of the theme, so a switch of themes repaints by itself.
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { EditorView } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+
+const accent = (percent: number): string => `color-mix(in srgb, var(--tk-accent) ${percent}%, transparent)`;
+
+const look = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "transparent", color: "var(--jp-mirror-editor-variable-color, var(--tk-ink))", fontSize: "12px" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { overflow: "auto", fontFamily: "var(--tk-mono)", lineHeight: "18px" },
+  ".cm-content": { padding: "6px 0", caretColor: "var(--jp-editor-cursor-color, var(--tk-ink))" },
+  ".cm-line": { padding: "0 10px 0 6px" },
+  ".cm-gutters": { backgroundColor: "var(--tk-page)", color: "var(--tk-dim)", border: "none" },
+  ".cm-lineNumbers .cm-gutterElement": { minWidth: "34px", padding: "0 6px 0 2px" },
+  ".cm-foldGutter .cm-gutterElement": { width: "12px", color: "var(--tk-faint)", cursor: "pointer" },
+  ".cm-gutter-lint": { width: "18px" },
+  ".cm-gutter-lint .cm-gutterElement": { padding: "0 3px" },
+  ".cm-lint-marker": { width: "11px", height: "11px", marginTop: "3.5px" },
+  ".cm-lint-marker-error": { content: "none", borderRadius: "50%", backgroundColor: "var(--tk-del-ink)" },
+  ".cm-lint-marker-warning": { content: "none", backgroundColor: "var(--tk-warn-ink)", clipPath: "polygon(50% 8%, 100% 95%, 0 95%)" },
+  ".cm-lint-marker-info": { content: "none", borderRadius: "3px", backgroundColor: "var(--tk-accent)" },
+  ".cm-lintRange-error, .cm-lintRange-warning, .cm-lintRange-info": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy 1px",
+    textUnderlineOffset: "3px",
+    paddingBottom: "0",
+  },
+  ".cm-lintRange-error": { textDecorationColor: "var(--tk-del-ink)" },
+  ".cm-lintRange-warning": { textDecorationColor: "var(--tk-warn-ink)" },
+  ".cm-lintRange-info": { textDecorationColor: "var(--tk-accent)" },
+  ".cm-activeLine": { backgroundColor: accent(7) },
+  ".cm-activeLineGutter": { backgroundColor: accent(7), color: "var(--tk-ink)" },
+  "&.cm-focused .cm-cursor": { borderLeftColor: "var(--jp-editor-cursor-color, var(--tk-ink))" },
+  "& > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { background: accent(22) },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { background: accent(28) },
+  ".cm-selectionMatch": { backgroundColor: accent(16) },
+  ".cm-searchMatch": { backgroundColor: "var(--tk-warn)", outline: "1px solid var(--tk-warn-ink)" },
+  ".cm-searchMatch.cm-searchMatch-selected": { backgroundColor: accent(35) },
+  "&.cm-focused .cm-matchingBracket": { backgroundColor: accent(20), outline: `1px solid ${accent(45)}` },
+  "&.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--tk-del)" },
+  ".cm-foldPlaceholder": { padding: "0 6px", border: "1px solid var(--tk-line)", backgroundColor: "var(--tk-band)", color: "var(--tk-dim)" },
+  ".cm-panels": { zIndex: "2", backgroundColor: "var(--tk-band)", color: "var(--tk-ink)" },
+  ".cm-panels-top": { borderBottom: "1px solid var(--tk-line)" },
+  ".cm-panel.cm-search": { padding: "5px 26px 5px 8px", font: "12px var(--tk-ui)" },
+  ".cm-panel.cm-search label": { color: "var(--tk-dim)", fontSize: "11.5px" },
+  ".cm-panel.cm-search [name=close]": { top: "4px", right: "6px", color: "var(--tk-dim)", fontSize: "16px" },
+  ".cm-textfield": { height: "24px", border: "1px solid var(--tk-line)", borderRadius: "5px", backgroundColor: "var(--tk-page)", fontSize: "12px" },
+  ".cm-button": {
+    height: "24px",
+    border: "1px solid var(--tk-line)",
+    borderRadius: "5px",
+    background: "var(--tk-page)",
+    color: "var(--tk-ink)",
+    fontSize: "12px",
+  },
+  ".cm-tooltip": { border: "1px solid var(--tk-line)", borderRadius: "5px", backgroundColor: "var(--tk-page)", color: "var(--tk-ink)" },
+  ".cm-diagnostic": { padding: "4px 8px", fontFamily: "var(--tk-ui)", fontSize: "12px" },
+  ".cm-diagnostic-error": { borderLeft: "3px solid var(--tk-del-ink)" },
+  ".cm-diagnostic-warning": { borderLeft: "3px solid var(--tk-warn-ink)" },
+  ".cm-diagnostic-info": { borderLeft: "3px solid var(--tk-accent)" },
+});
+
+const variable = (name: string, fallback: string): string => `var(--jp-mirror-editor-${name}-color, ${fallback})`;
+
+const colors = HighlightStyle.define([
+  { tag: tags.keyword, color: variable("keyword", "#008000"), fontWeight: "600" },
+  { tag: tags.comment, color: variable("comment", "#408080"), fontStyle: "italic" },
+  { tag: [tags.string, tags.character], color: variable("string", "#ba2121") },
+  { tag: [tags.number, tags.bool], color: variable("number", "#008800") },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: variable("builtin", "#008000") },
+  { tag: tags.operator, color: variable("operator", "#7800c2") },
+  { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName))], color: variable("def", "#0000ff") },
+  { tag: [tags.processingInstruction, tags.meta], color: variable("meta", "#aa22ff") },
+  { tag: tags.namespace, color: variable("variable", "inherit") },
+]);
+
+export const theme = [look, syntaxHighlighting(colors)];
