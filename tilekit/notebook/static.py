@@ -45,7 +45,7 @@ _LINE = "var(--jp-border-color2,#e0e0e0)"
 _PANEL = f"margin:2px 0 6px 14px;border:1px solid {_LINE};border-radius:3px;overflow:hidden"
 _TEXT = f"margin:0;padding:4px 8px;border:0;background:none;{_FONT};white-space:pre;overflow-x:auto"
 _CELL = "width:50%;padding:0;vertical-align:top;text-align:left;background:none;font:inherit;max-width:0"
-_ROW = "display:inline-block;min-width:100%;color:inherit;text-decoration:none"
+_ROW = "display:inline-block;width:100%;color:inherit;text-decoration:none"
 _ADDED = f"{_ROW};background:rgba(46,160,67,.16)"
 _REMOVED = f"{_ROW};background:rgba(248,81,73,.16)"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
@@ -95,6 +95,11 @@ def _summary(kernel: Kernel) -> str:
 
 def _muted(text: str) -> str:
     return f'<span style="{_MUTED}">{escape(text)}</span>'
+
+
+def _text(lines: str) -> str:
+    """Lines that scroll sideways; the span is as wide as the longest, so that the ground of each reaches as far."""
+    return f'<pre style="{_TEXT}"><span style="display:inline-block;min-width:100%">{lines}</span></pre>'
 
 
 def _count(number: int, thing: str) -> str:
@@ -190,10 +195,9 @@ def _balance(rows: Sequence[Row]) -> str:
 def _side_by_side(rows: Sequence[Row], most: int) -> str:
     """Before and after in two columns; `-` and `+` mark what changed, so it reads without colors."""
     shown = rows[:most]
-    left = "\n".join(_side(row, row.before, "-", "del", _REMOVED) for row in shown)
-    right = "\n".join(_side(row, row.after, "+", "ins", _ADDED) for row in shown)
-    columns = f'<td style="{_CELL}"><pre style="{_TEXT}">{left}</pre></td>'
-    columns += f'<td style="{_CELL};border-left:1px solid {_LINE}"><pre style="{_TEXT}">{right}</pre></td>'
+    left = _text("\n".join(_side(row, row.before, "-", "del", _REMOVED) for row in shown))
+    right = _text("\n".join(_side(row, row.after, "+", "ins", _ADDED) for row in shown))
+    columns = f'<td style="{_CELL}">{left}</td><td style="{_CELL};border-left:1px solid {_LINE}">{right}</td>'
     head = "".join(f'<th style="{_CELL};padding:0 8px;{_MUTED}">{side}</th>' for side in ("before", "after"))
     rest = len(rows) - len(shown)
     more = remark(f"  and {_count(rest, 'row')} more: print(….trace) shows them all") if rest else ""
@@ -219,7 +223,7 @@ def _side(row: Row, line: str | None, sign: str, element: str, style: str) -> st
 
 def _source(text: str) -> str:
     lines = "\n".join(_source_line(line) for line in text.rstrip("\n").split("\n"))
-    return f'<div style="{_PANEL};margin-left:0"><pre style="{_TEXT}">{lines}</pre></div>'
+    return f'<div style="{_PANEL}">{_text(lines)}</div>'
 
 
 def _source_line(line: str) -> str:

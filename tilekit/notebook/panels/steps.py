@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilekit import textdiff
 from tilekit.events import Stage
-from tilekit.transforms.recorder import Recorder, Step, text_of
+
+if TYPE_CHECKING:  # in earnest it would bring the compiler
+    from tilekit.transforms.recorder import Recorder, Step
 
 # what the result of a stage is written in
 _LANGUAGES = {
@@ -43,7 +44,7 @@ class Steps:
     def message(self, index: int) -> dict[str, Any]:
         """One step's text: the new one in full, of the old one what differs."""
         step = self._steps[index]
-        before, after = self._of(step.before), self._of(step.after)
+        before, after = self._sides(step)
         if step.stage in _TRANSLATIONS:
             runs = [textdiff.Run(textdiff.Kind.REMOVED, 0, 0, len(before))]
         else:
@@ -79,13 +80,15 @@ class Steps:
             return "translated", 0, 0
         if not step.changed:
             return "same", 0, 0
-        return "changed", *textdiff.counts(self._of(step.before), self._of(step.after))
+        return "changed", *textdiff.counts(*self._sides(step))
 
-    def _of(self, value: object) -> Sequence[str]:
+    def _sides(self, step: Step) -> tuple[list[str], list[str]]:
         # the steps keep the objects alive, so that their ids stay theirs
-        if id(value) not in self._lines:
-            self._lines[id(value)] = text_of(value).splitlines()
-        return self._lines[id(value)]
+        if id(step.before) not in self._lines:
+            self._lines[id(step.before)] = step.before_text.splitlines()
+        if id(step.after) not in self._lines:
+            self._lines[id(step.after)] = step.after_text.splitlines()
+        return self._lines[id(step.before)], self._lines[id(step.after)]
 
 
 _OLD = {textdiff.Kind.EDITED, textdiff.Kind.REMOVED, textdiff.Kind.REPLACED}
