@@ -12,6 +12,7 @@ from tilekit.backends.emitters import cuda
 from tilekit.diag import errors
 from tilekit.diag.span import Span
 from tilekit.dtypes import PointerType
+from tilekit.ir.analysis import pointers
 from tilekit.ir.analysis.scalar_analysis import Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
@@ -167,11 +168,11 @@ def _changing(func: Function) -> frozenset[RegisterTensor | Var]:
 
 def _params(func: Function) -> tuple[KernelParam, ...]:
     """The parameters as a launch sees them, with what the kernel does behind each pointer."""
+    origins = pointers.origins(func)
     read: set[Var] = set()
     written: set[Var] = set()
     for load in collect(func, LoadGlobalGenericInst):
-        read |= set(scalar.free_vars(load.ptr))
+        read |= pointers.sources_of(load.ptr, origins)
     for store in collect(func, StoreGlobalGenericInst):
-        written |= set(scalar.free_vars(store.ptr))
-    pointers = {v for v in func.params if isinstance(scalar.dtype_of(v), PointerType)}
-    return tuple(KernelParam(v, v in pointers & written, v not in pointers or v in read) for v in func.params)
+        written |= pointers.sources_of(store.ptr, origins)
+    return tuple(KernelParam(v, v in written, v not in origins or v in read) for v in func.params)
