@@ -6,7 +6,7 @@ import torch
 
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE, assert_close, poisoned
-from tilekit import bfloat16, float16, float32, int32
+from tilekit import bfloat16, boolean, float16, float32, int32
 
 OURS = {torch.float32: float32, torch.float16: float16, torch.bfloat16: bfloat16, torch.int32: int32}
 
@@ -80,6 +80,34 @@ class AnyAll(tilus.Script):
         positive = self.load_global(gx, offsets=[0, 0], shape=[8, 64]) > 0.0
         self.store_global(gy, self.any(positive, dim=1).to(int32), offsets=[0, 0], dims=[1])
         self.store_global(gy, self.all(positive, dim=1).to(int32), offsets=[1, 0], dims=[1])
+
+
+def truth_kernel(shape, dim, warps):
+    kept = [1 if d == dim else extent for d, extent in enumerate(shape)]
+    start = [0] * len(shape)
+
+    class Truth(tilus.Script):
+        def __call__(self, x_ptr: ~boolean, any_ptr: ~boolean, all_ptr: ~boolean):
+            self.attrs.blocks = [1]
+            self.attrs.warps = warps
+            x = self.load_global(self.global_view(x_ptr, dtype=boolean, shape=shape), offsets=start, shape=shape)
+            g_any = self.global_view(any_ptr, dtype=boolean, shape=kept)
+            g_all = self.global_view(all_ptr, dtype=boolean, shape=kept)
+            self.store_global(g_any, self.any(x, dim=dim, keepdim=True), offsets=start)
+            self.store_global(g_all, self.all(x, dim=dim, keepdim=True), offsets=start)
+
+    return Truth()
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+@pytest.mark.parametrize("rare", [True, False])
+@pytest.mark.parametrize("shape, dim, warps", [([4, 64], 1, 1), ([3, 40], 1, 2), ([64, 8], 0, 4)], ids=str)
+def test_any_and_all_of_the_one_lane_that_differs(run, rare, shape, dim, warps):
+    x = (torch.rand(shape) < 0.03) == rare
+    some, every = torch.zeros(2, *(1 if d == dim else extent for d, extent in enumerate(shape)), dtype=torch.bool)
+    run(truth_kernel(shape, dim, warps), (x, some, every))
+    assert torch.equal(some, x.any(dim, keepdim=True))
+    assert torch.equal(every, x.all(dim, keepdim=True))
 
 
 @pytest.mark.parametrize("run", EVERYWHERE)

@@ -133,6 +133,32 @@ def test_a_register_index_may_not_depend_on_the_thread(n):
     assert caught.value.data["origin"] == 7
 
 
+@pytest.mark.parametrize(
+    "either",
+    [scalar.logical_or, scalar.logical_and, lambda known, e: scalar.where(known, known, e)],
+    ids=["or", "and", "where"],
+)
+def test_an_exchange_may_not_stand_where_a_thread_can_leave_it_out(either):
+    def write(b):
+        with b.instruction(7, "any"):
+            known = b.let("known", scalar.lt(scalar.thread_idx(), i32(4)))
+            b.assign(known, either(known, prims.shfl_xor(known, 1)))
+            b.evaluate(prims.call("__syncthreads_or", scalar.cast(known, int32)))
+
+    with pytest.raises(CodegenError, match="is not evaluated by every thread, and others wait for it") as caught:
+        passes.optimize(module_of(write))
+    assert caught.value.data["origin"] == 7
+
+
+def test_an_exchange_may_stand_first():
+    def write(b):
+        known = b.let("known", scalar.lt(scalar.thread_idx(), i32(4)))
+        b.assign(known, scalar.logical_or(prims.shfl_xor(known, 1), known))
+        b.evaluate(prims.call("__syncthreads_or", scalar.cast(known, int32)))
+
+    assert optimized(write)[1] == "known = tk::shfl_xor(known, 1) || known;"
+
+
 def test_a_register_index_may_not_count_to_the_thread(y):
     def write(b):
         a = b.register_array("a", float32, 4)

@@ -58,6 +58,11 @@ CODEGEN: dict[str, str] = {
     "TK404": "function is missing for these types",
     "TK405": "register index depends on the thread",
     "TK406": "generated code has no such statement",
+    "TK407": "call that other threads wait for is left out",
+    "TK420": "generated source is empty",
+    "TK421": "edited source lacks its kernel",
+    "TK422": "edited and generated source have both changed",
+    "TK423": "edit cannot be stored",
 }
 
 TOOLCHAIN: dict[str, str] = {
@@ -104,6 +109,7 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
     "TK716": "kernel was interrupted",
     "TK717": "simulator died",
     "TK718": "simulator cannot load the kernel",
+    "TK719": "GPU process died",
 }
 
 NOTEBOOK: dict[str, str] = {

@@ -20,7 +20,6 @@ from tilekit.lowir.nodes import (
     AssignStmt,
     BlackBoxStmt,
     BreakStmt,
-    Call,
     ContinueStmt,
     DeclareStmt,
     EvaluateStmt,
@@ -143,7 +142,7 @@ def _tidy(stmt: Stmt) -> Stmt:
             return SeqStmt(flat) if any(isinstance(part, SeqStmt) for part in stmt.seq) else stmt
         case IfStmt() if stmt.else_body is not None and _is_empty(stmt.else_body):
             return _tidy(IfStmt(stmt.cond, stmt.then_body))
-        case IfStmt() if _is_empty(stmt.then_body) and is_pure(stmt.cond):
+        case IfStmt() if _is_empty(stmt.then_body) and prims.is_pure(stmt.cond):
             if stmt.else_body is None:
                 return statements.NOTHING
             return IfStmt(scalar.logical_not(stmt.cond), stmt.else_body)
@@ -159,11 +158,6 @@ def _is_empty(stmt: Stmt) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------- remove_unused
-
-
-def is_pure(e: Expr) -> bool:
-    """Whether evaluating an expression does nothing but give a value, whoever else evaluates it."""
-    return all(prims.is_pure(part.func_var.name or "") for part in scalar.walk(e) if isinstance(part, Call))
 
 
 class _Remover:
@@ -184,7 +178,7 @@ class _Remover:
 
 def _effects(value: Expr | None) -> Stmt:
     """What is left of a value that nobody reads."""
-    return statements.NOTHING if value is None or is_pure(value) else EvaluateStmt(value)
+    return statements.NOTHING if value is None or prims.is_pure(value) else EvaluateStmt(value)
 
 
 # ---------------------------------------------------------------------------------------------------------------- text

@@ -111,9 +111,10 @@ def _by_name() -> dict[str, tuple[Primitive, ...]]:
 _TABLE = _by_name()
 
 
-def is_pure(name: str) -> bool:
-    """Whether every function of this name only gives a value."""
-    return all(row.pure for row in _TABLE[name])
+def is_pure(e: Expr) -> bool:
+    """Whether evaluating an expression does nothing but give a value, whoever else evaluates it."""
+    calls = (part.func_var.name or "" for part in scalar.walk(e) if isinstance(part, Call))
+    return all(row.pure for name in calls for row in _TABLE[name])
 
 
 def lookup(name: str, args: Sequence[Type]) -> Primitive:

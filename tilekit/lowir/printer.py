@@ -206,10 +206,13 @@ class _FunctionPrinter:
         return cxx.declaration(scalar.dtype_of(v), self.name_of(v), const=v in self.const)
 
     def _assign(self, target: str, e: Expr, value: Expr) -> None:
-        """`x = value;`, as `x += y;` where the value is `x + y`."""
+        """`x = value;`, as `x += y;` where the value is `x + y` or `y + x`."""
         if isinstance(value, (Add, Sub, Multiply)) and scalar.structurally_equal(value.a, e):
             symbol, _ = _OPERATORS[type(value)]
             self._line(f"{target} {symbol}= {self._plain(value.b)};")
+        elif isinstance(value, (Add, Multiply)) and scalar.structurally_equal(value.b, e):
+            symbol, _ = _OPERATORS[type(value)]
+            self._line(f"{target} {symbol}= {self._plain(value.a)};")
         else:
             self._line(f"{target} = {self._plain(value)};")
 

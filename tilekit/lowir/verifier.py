@@ -2,7 +2,8 @@
 """Rules that Hidet IR must keep before it is printed.
 
 No register array is indexed by anything that depends on the thread: such an array would live in memory, and the kernel
-would be correct and slow. No statement or expression is of a kind that the printer does not know.
+would be correct and slow. No operand that C may leave out (`||`, `&&`, `?:`) exchanges anything with other threads:
+they would wait for it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilekit.diag.errors import CodegenError
-from tilekit.lowir import scalar, scalar_text, statements
+from tilekit.lowir import prims, scalar, scalar_text, statements
 from tilekit.lowir.build import Mark
 from tilekit.lowir.nodes import (
     BufferStoreStmt,
@@ -18,7 +19,10 @@ from tilekit.lowir.nodes import (
     ForStmt,
     Function,
     HTensorType,
+    IfThenElse,
     IRModule,
+    LogicalAnd,
+    LogicalOr,
     Stmt,
     TensorElement,
     Var,
@@ -29,6 +33,7 @@ def verify(module: IRModule) -> None:
     """Raise `CodegenError` for the first rule that a function breaks."""
     for function in module.functions.values():
         _check_registers(function)
+        _check_exchanges(function)
 
 
 def _check_registers(function: Function) -> None:
@@ -47,6 +52,34 @@ def _check_registers(function: Function) -> None:
                     help="compute register indices from the layout, not from thread_idx",
                     data={"origin": origin},
                 )
+
+
+def _check_exchanges(function: Function) -> None:
+    origin: int | None = None
+    for stmt in statements.walk(function.body):
+        if isinstance(stmt, Mark):
+            origin = stmt.origin
+        for e in statements.expressions(stmt):
+            for operand in _left_out(e):
+                if not prims.is_pure(operand):
+                    raise CodegenError(
+                        "TK407",
+                        f"{scalar_text.to_text(operand)} is not evaluated by every thread, and others wait for it",
+                        help="give its value to a variable before",
+                        data={"origin": origin},
+                    )
+
+
+def _left_out(e: Expr) -> Iterator[Expr]:
+    """The operands in an expression that C evaluates in some threads and not in others."""
+    for part in scalar.walk(e):
+        match part:
+            case LogicalAnd() | LogicalOr():
+                yield part.b
+            case IfThenElse():
+                yield from (part.then_expr, part.else_expr)
+            case _:
+                pass
 
 
 def _depend_on_thread(body: Stmt) -> set[Var]:

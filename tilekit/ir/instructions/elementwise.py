@@ -26,6 +26,7 @@ from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Expr
 
 Layouts: TypeAlias = Mapping[RegisterTensor, RegisterLayout]
+Combine: TypeAlias = Callable[[Expr, Expr], Expr]
 
 UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     "neg": scalar.neg,
@@ -38,14 +39,20 @@ UNARY: Mapping[str, Callable[[Expr], Expr]] = {
 }
 FLOAT_ONLY = frozenset({"exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round"})
 
-BINARY: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+
+def _bitwise(of_integers: Combine, of_truths: Combine) -> Combine:
+    """An operator on bits, which on truth values is that of logic, as in Python."""
+    return lambda x, y: (of_truths if scalar.dtype_of(x) is dtypes.boolean else of_integers)(x, y)
+
+
+BINARY: Mapping[str, Combine] = {
     "maximum": scalar.maximum,
     "minimum": scalar.minimum,
     "floordiv": scalar.floordiv,
     "mod": scalar.mod,
-    "bitwise_and": scalar.bitwise_and,
-    "bitwise_or": scalar.bitwise_or,
-    "bitwise_xor": scalar.bitwise_xor,
+    "bitwise_and": _bitwise(scalar.bitwise_and, scalar.logical_and),
+    "bitwise_or": _bitwise(scalar.bitwise_or, scalar.logical_or),
+    "bitwise_xor": _bitwise(scalar.bitwise_xor, scalar.ne),
     "left_shift": scalar.shl,
     "right_shift": scalar.shr,
     "less": scalar.lt,
@@ -184,6 +191,8 @@ class ElementwiseUnaryInst(Elementwise, opcode="unary", effects=PURE, order=8):
             )
         if op == "logical_not" and x.dtype is not dtypes.boolean:
             raise errors.LanguageError("TK214", f"not needs a boolean tile, got {x.dtype}", help="compare it with 0")
+        if op != "logical_not" and x.dtype is dtypes.boolean:
+            raise errors.LanguageError("TK214", f"cannot compute {op} of a boolean tile", help="cast it to an integer")
         return ElementwiseUnaryInst(_output(x.dtype, x.shape, output), x, op)
 
     def combine(self, *elements: Expr) -> Expr:

@@ -32,7 +32,9 @@ def reduce(inst: ReduceInst, ctx: Context) -> None:
         _combine(inst, ctx, partial, into, scalar.cast(ctx.read(inst.x, r), wide))
     for mask in plan.lane_masks:
         with ctx.each_register(plan.result.local_size) as r:
-            _combine(inst, ctx, partial, r, prims.shfl_xor(builder.load(partial, r), mask))
+            mine = builder.load(partial, r)
+            # the exchange stands first: `||` would leave out the lanes that know the answer, and others wait for them
+            builder.store(partial, r, inst.reduction.combine(prims.shfl_xor(mine, mask), mine))
     if plan.exchange is not None:
         _exchange(inst, ctx, partial, plan.exchange)
     if partial is not registers:
