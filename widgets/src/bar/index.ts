@@ -1,2 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
-export default { render() {} };
+// The bar below a cell: it opens the panels of the kernels that the cell made, each in its place below it.
+import type { AnyModel, Host, RenderProps } from "@anywidget/types";
+import { button, el } from "../common/dom.ts";
+import { GONE, KernelLine } from "../common/kernel.ts";
+import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
+
+type Kind = "passes" | "source";
+
+interface Entry {
+  name: string;
+  patched: boolean;
+}
+
+interface State {
+  kernels: Entry[];
+  kernel: number;
+  shown: "" | Kind;
+  /** The widgets that were made so far: of `passes:0` the reference by which the front end finds it. */
+  panels: Record<string, string>;
+}
+
+const LABELS: Record<Kind, string> = { passes: "Passes", source: "Source" };
+let bars = 0;
+
+class Bar {
+  readonly root: HTMLElement;
+  readonly #line: KernelLine;
+  readonly #buttons: Record<Kind, HTMLButtonElement>;
+  readonly #select = el("select", "tk-select", [], { "aria-label": "Kernel" });
+  readonly #patched = el("span", "tk-pill tk-warned", ["PATCHED"]);
+  readonly #gone = el("div", "tk-gone", [GONE], { role: "alert" });
+  readonly #waiting = el("div", "tk-waiting", ["opening…"], { role: "status" });
+  readonly #place: HTMLElement;
+  readonly #shown = new Map<string, HTMLElement>();
+
+  constructor(
+    private readonly model: AnyModel<State>,
+    private readonly host: Host,
+    private readonly signal: AbortSignal,
+  ) {
+    this.#gone.hidden = this.#waiting.hidden = true;
+    this.#place = el("div", "tk-place", [this.#waiting], { id: `tk-bar-${++bars}` });
+    this.#buttons = { passes: this.#button("passes"), source: this.#button("source") };
+    makeFocusable(this.#select);
+    this.#select.addEventListener("change", () => this.#choose({ kernel: this.#select.selectedIndex }));
+    const row = el("div", "tk-bar-row", [el("span", "tk-bar-buttons", Object.values(this.#buttons)), this.#select, this.#patched], {
+      role: "toolbar",
+      "aria-label": "Panels of this cell's kernels",
+    });
+    this.root = el("div", "tk-bar", [row, this.#gone, this.#place]);
+    this.#line = new KernelLine(model, () => this.#lose(), signal);
+    keepKeys(row, (key) => this.#key(key), signal);
+    keepFocus(row, () => this.#buttons[this.model.get("shown") || "passes"], signal);
+    const onKernels = (): void => this.#list();
+    model.on("change:kernels", onKernels);
+    signal.addEventListener("abort", () => model.off("change:kernels", onKernels));
+    for (const name of ["kernel", "shown", "panels"] as const) {
+      const react = (): void => this.#show();
+      model.on(`change:${name}`, react);
+      signal.addEventListener("abort", () => model.off(`change:${name}`, react));
+    }
+    this.#list();
+  }
+
+  #button(kind: Kind): HTMLButtonElement {
+    const element = button(LABELS[kind], `${LABELS[kind]} of the kernel`, () => this.#toggle(kind), "tk-bar-button");
+    element.setAttribute("aria-controls", this.#place.id);
+    return element;
+  }
+
+  #toggle(kind: Kind): void {
+    this.#choose({ shown: this.model.get("shown") === kind ? "" : kind });
+  }
+
+  #choose(values: Partial<Pick<State, "shown" | "kernel">>): void {
+    this.#line.save(values);
+    this.#show();
+  }
+
+  #key(key: string): boolean {
+    if (key !== "Escape" || !this.model.get("shown")) return false;
+    this.#choose({ shown: "" });
+    return true;
+  }
+
+  #list(): void {
+    const kernels = this.model.get("kernels");
+    const options = kernels.map(({ name, patched }) => el("option", "", [patched ? `${name} · PATCHED` : name]));
+    this.#select.replaceChildren(...options);
+    this.#select.hidden = kernels.length < 2;
+    this.#show();
+  }
+
+  #show(): void {
+    const kernels = this.model.get("kernels");
+    const kernel = this.model.get("kernel");
+    const shown = this.model.get("shown");
+    this.#select.selectedIndex = kernel;
+    this.#patched.hidden = !kernels[kernel]?.patched;
+    for (const [kind, element] of Object.entries(this.#buttons)) element.setAttribute("aria-expanded", String(kind === shown));
+    this.#showPanel(shown ? `${shown}:${kernel}` : "");
+  }
+
+  /** Panels that were opened once stay in the page, hidden: what was scrolled, typed and folded in them stays too. */
+  #showPanel(key: string): void {
+    for (const [other, element] of this.#shown) element.hidden = other !== key;
+    const reference = this.model.get("panels")[key];
+    this.#waiting.hidden = !key || this.#shown.has(key) || this.#line.isGone;
+    this.root.dataset.open = this.#shown.get(key)?.dataset.ready ? key : "";
+    if (!reference || this.#shown.has(key)) return;
+    const element = el("div", "tk-panel-place");
+    this.#shown.set(key, element);
+    this.#place.append(element);
+    void this.#render(reference, element).then(() => this.#show());
+  }
+
+  async #render(reference: string, element: HTMLElement): Promise<void> {
+    try {
+      const panel = await this.host.getWidget(reference);
+      await panel.render({ el: element, signal: this.signal });
+    } catch (error) {
+      if (!this.#line.isGone) element.append(el("div", "tk-gone", [`this panel did not open: ${String(error)}`], { role: "alert" }));
+    }
+    element.dataset.ready = "true";
+  }
+
+  #lose(): void {
+    this.#gone.hidden = false;
+    this.#waiting.hidden = true;
+  }
+}
+
+/** The saved copy of what the panels show, which is there for those who read without a kernel. */
+function hideStatic(element: HTMLElement): void {
+  for (const copy of element.closest(".jp-OutputArea")?.querySelectorAll<HTMLElement>(".tk-static") ?? []) copy.hidden = true;
+}
+
+function render({ model, el: element, host, signal }: RenderProps<State>): void {
+  element.append(new Bar(model, host, signal).root);
+  requestAnimationFrame(() => hideStatic(element));
+}
+
+export default { render };

@@ -4,18 +4,32 @@ import type { AnyModel } from "@anywidget/types";
 
 export const GONE = "kernel gone, run the cell again";
 
-/** Calls that are made once the kernel is gone: at most once, whichever way it was found out. */
+interface Status {
+  connect(listener: (sender: unknown, status: string) => void): void;
+  disconnect(listener: (sender: unknown, status: string) => void): void;
+}
+
+const ENDS = new Set(["restarting", "autorestarting", "terminating", "dead"]);
+
+/** The way to the kernel; `onGone` is called once when it is lost, whichever way that was found out. */
 export class KernelLine {
   #isGone = false;
 
   constructor(
     private readonly model: AnyModel,
     private readonly onGone: () => void,
+    signal: AbortSignal,
   ) {
-    // The model's comm goes when the kernel restarts or ends.
-    const model_ = model as unknown as { on(name: string, callback: () => void): void };
-    model_.on("comm:close", () => this.#lose());
-    model_.on("comm_live_update", () => this.#lose());
+    const lose = (): void => this.#lose();
+    model.on("comm:close", lose);
+    model.on("comm_live_update", lose);
+    // JupyterLab's manager also knows its kernel, which may end by itself
+    const { kernel } = model.widget_manager as { kernel?: { statusChanged?: Status } };
+    const onStatus = (_: unknown, status: string): void => {
+      if (ENDS.has(status)) this.#lose();
+    };
+    kernel?.statusChanged?.connect(onStatus);
+    signal.addEventListener("abort", () => kernel?.statusChanged?.disconnect(onStatus));
   }
 
   get isGone(): boolean {

@@ -47,7 +47,7 @@ class PassPanel {
     this.#error.hidden = this.#gone.hidden = true;
     this.#rail = new Rail(`tk-${++panels}`, (index) => this.select(index));
     this.#diff = new DiffView(signal);
-    this.#line = new KernelLine(model, () => (this.#gone.hidden = false));
+    this.#line = new KernelLine(model, () => (this.#gone.hidden = false), signal);
     this.#changedOnly = button("Changed only", "Changed passes only (c)", () => this.#toggleChanged(), "tk-toggle");
     this.#changedOnly.setAttribute("aria-pressed", "false");
     const stepper = el("span", "tk-stepper", [

@@ -40,11 +40,7 @@ class SourcePanel {
     signal: AbortSignal,
   ) {
     this.#gone.hidden = true;
-    this.#line = new KernelLine(model, () => {
-      this.#gone.hidden = false;
-      this.#isSent = false;
-      this.#showState();
-    });
+    this.#line = new KernelLine(model, () => this.#lose(), signal);
     this.#recompile = button("Recompile", "Recompile (Ctrl-Enter)", () => this.#compile(), "tk-button tk-primary");
     this.#recompile.append(el("kbd", "", ["Ctrl ⏎"], { "aria-hidden": "true" }));
     this.#revert = button("Revert", "Go back to the generated source", () => this.#goBack());
@@ -153,6 +149,12 @@ class SourcePanel {
     this.#showEdited();
   }
 
+  #lose(): void {
+    this.#gone.hidden = false;
+    this.#isSent = false;
+    this.#showState();
+  }
+
   #answered(): void {
     if (!this.model.get("busy")) this.#isSent = false;
     this.#showState();
@@ -164,7 +166,7 @@ class SourcePanel {
   }
 
   #showState(): void {
-    const isBusy = this.#isBusy;
+    const isBusy = this.#isBusy && !this.#line.isGone;
     const verdict = this.model.get("verdict");
     this.#recompile.disabled = isBusy || this.#line.isGone;
     this.#status.textContent = isBusy ? "compiling…" : this.model.get("status");
