@@ -53,6 +53,7 @@ const tests = {
   target: "node20",
   logLevel: "warning",
   outdir: "build/test",
+  entryNames: "[name]",
   entryPoints: filesUnder("test").filter((name) => name.endsWith(".test.ts")),
 };
 

@@ -10,7 +10,7 @@ export interface Token {
 
 const KEYWORDS: Record<Language, Set<string>> = {
   ir: new Set(
-    ("def class return for in range while if else elif and or not is pass break continue assert with as lambda " +
+    ("def class return for in while if else elif and or not is pass break continue assert with as lambda " +
       "declare True False None").split(" "),
   ),
   cuda: new Set(
@@ -22,8 +22,8 @@ const KEYWORDS: Record<Language, Set<string>> = {
 const TYPE =
   /^(?:[iufb]\d+(?:e\dm\d)?(?:x\d+)?|bf16|tf32|bool|void|char|short|int|long|float|double|half|unsigned|signed|size_t|u?int\d+_t|__half2?|__nv_bfloat16|Global|Shared|Register|Let|Tensor)$/;
 const LEXEME = {
-  ir: /(#.*|^\s*\/\/.*)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b\d[\w.]*(?:[eE][-+]\d+)?)|(@[A-Za-z_]\w*)|([A-Za-z_]\w*)/g, // Hidet IR has its remarks on lines of their own, after `//`
-  cuda: /(\/\/.*|\/\*.*?(?:\*\/|$))|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b\d[\w.]*(?:[eE][-+]\d+\w*)?)|(^\s*#.*)|([A-Za-z_]\w*)/g,
+  ir: /(#.*|^\s*\/\/.*)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b0[xX]\w+|\b\d(?:[\w.]|(?<=[eE])[-+])*)|(@[A-Za-z_]\w*)|([A-Za-z_]\w*)/g, // Hidet IR has its remarks on lines of their own, after `//`
+  cuda: /(\/\/.*|\/\*.*?(?:\*\/|$))|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b0[xX]\w+|\b\d(?:[\w.]|(?<=[eE])[-+])*)|(^\s*#.*)|([A-Za-z_]\w*)/g,
 };
 
 /** The tokens of a line that have a color; what lies between them has none. */
