@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
-from tilekit.ir.functors import IRRewriter
 from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.elementwise import Elementwise
 from tilekit.ir.instructions.register import AssignInst
@@ -33,8 +32,8 @@ class CopyEliminationPass(Pass):
     """Removes copies of tiles where source and copy are never told apart."""
 
     def process_function(self, func: Function) -> Function:
-        while (simpler := _without_one_copy(func)) is not func:
-            func = simpler
+        while replacements := _superfluous(func):
+            func = rewrite(func, replacements)
         return func
 
 
@@ -42,17 +41,22 @@ def copy_elimination_pass() -> Pass:
     return CopyEliminationPass()
 
 
-def _without_one_copy(func: Function) -> Function:
+def _superfluous(func: Function) -> dict[RegisterTensor | Instruction, RegisterTensor | None]:
+    """Copies to delete, and the tiles that take the names of others; no tile stands in two pairs."""
     uses = _Uses(func)
+    replacements: dict[RegisterTensor | Instruction, RegisterTensor | None] = {}
+    paired: set[RegisterTensor] = set()
     for copy in uses.copies:
         target, source = copy.inst.register_output, copy.inst.x
-        if not _one_layout(target, source):
+        if not _one_layout(target, source) or target in paired or source in paired:
             continue
         if uses.is_another_name_for_its_source(copy):
-            return rewrite(_Removal(copy.inst).visit(func), {target: source})
-        if uses.is_where_its_source_ends(copy):
-            return rewrite(_Removal(copy.inst).visit(func), {source: target})
-    return func
+            replacements |= {copy.inst: None, target: source}
+            paired |= {target, source}
+        elif uses.is_where_its_source_ends(copy):
+            replacements |= {copy.inst: None, source: target}
+            paired |= {target, source}
+    return replacements
 
 
 def _one_layout(target: RegisterTensor, source: RegisterTensor) -> bool:
@@ -135,14 +139,3 @@ class _Uses:
 def _reads_before_it_writes(inst: Instruction, tile: RegisterTensor) -> bool:
     """Whether `inst` may write its result over its operand `tile`: each position depends on the same position alone."""
     return isinstance(inst, Elementwise) and tile.shape == inst.register_output.shape
-
-
-class _Removal(IRRewriter):
-    """Deletes one instruction."""
-
-    def __init__(self, inst: Instruction) -> None:
-        super().__init__()
-        self.inst = inst
-
-    def visit_Instruction(self, inst: Instruction) -> Instruction | Stmt | None:
-        return None if inst is self.inst else inst

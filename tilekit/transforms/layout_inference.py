@@ -12,6 +12,7 @@ tells how the two tiles came to where they are.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -109,6 +110,7 @@ def infer_layouts(func: Function) -> InferenceResult:
 # ---------------------------------------------------------------------------------------------------------- the search
 
 _Choices = dict[RegisterTensor, Choice]
+_Rank = tuple[int, int, int]
 
 
 class _Search:
@@ -122,10 +124,15 @@ class _Search:
         self.instructions = [inst for inst in instructions if inst.register_tensors]
         self.tensors = tuple(dict.fromkeys(t for inst in self.instructions for t in inst.register_tensors))
         self.facts = Facts.from_analysis(func.metadata.analysis or analyze(func))
-        self.order = {
+        # who speaks before whom; no two instructions have one rank
+        self.rank: dict[Instruction, _Rank] = {
             inst: (type(inst).order, -max(t.size for t in inst.register_tensors), -position)
             for position, inst in enumerate(self.instructions)
         }
+        self.users: dict[RegisterTensor, list[Instruction]] = {tensor: [] for tensor in self.tensors}
+        for inst in self.instructions:
+            for tensor in inst.register_tensors:
+                self.users[tensor].append(inst)
         self.insisting: set[Instruction] = set()
 
     def run(self) -> _Choices:
@@ -140,29 +147,38 @@ class _Search:
 
     def solve(self) -> _Choices:
         """A choice for every tile, whether or not they go together."""
-        choices = {
-            tensor: Choice(tensor, tensor.optional_layout, None, "it was given with the tile")
-            for tensor in self.tensors
-            if tensor.optional_layout is not None
-        }
-        while any(tensor not in choices for tensor in self.tensors):
-            for choice in self.next_choices(choices):
-                choices[choice.tensor] = choice
+        choices: _Choices = {}
+        known: dict[RegisterTensor, RegisterLayout] = {}
+        # instructions that have learned something since they were last asked, and those that never heard of anything
+        learned: list[tuple[_Rank, Instruction]] = []
+        ignorant = sorted(self.rank.items(), key=lambda item: item[1], reverse=True)
+
+        def make(made: Sequence[Choice]) -> None:
+            choices.update((choice.tensor, choice) for choice in made)
+            known.update((choice.tensor, choice.layout) for choice in made)
+            for inst in dict.fromkeys(inst for choice in made for inst in self.users[choice.tensor]):
+                heapq.heappush(learned, (self.rank[inst], inst))
+
+        make([_given(tensor, tensor.layout) for tensor in self.tensors if tensor.optional_layout is not None])
+        while len(choices) < len(self.tensors):
+            if learned:
+                make(self.proposals(heapq.heappop(learned)[1], known))
+            elif ignorant:
+                make(self.proposals(ignorant.pop()[0], known))
+            else:
+                tensor = max((t for t in self.tensors if t not in choices), key=lambda t: t.size)
+                make([Choice(tensor, spread(tensor.shape, self.num_threads), None, "it was spread over the threads")])
         return choices
 
-    def next_choices(self, choices: _Choices) -> list[Choice]:
-        """What the first instruction that can say something says."""
-        known = {tensor: choice.layout for tensor, choice in choices.items()}
-        open_ones = [inst for inst in self.instructions if any(t not in choices for t in inst.register_tensors)]
-        for inst in sorted(open_ones, key=lambda inst: (not self.known_to(inst, known), self.order[inst])):
-            context = _Context(self, inst)
-            proposal = {t: layout for t, layout in inst.propose(known, context).items() if t not in known}
-            if proposal:
-                after = self.known_to(inst, known)
-                why = context.why or f"to suit {_all(map(self.tile, after))}"
-                return [Choice(tensor, layout, inst, why, after) for tensor, layout in proposal.items()]
-        tensor = max((t for t in self.tensors if t not in choices), key=lambda t: t.size)
-        return [Choice(tensor, spread(tensor.shape, self.num_threads), None, "it was spread over the threads")]
+    def proposals(self, inst: Instruction, known: Mapping[RegisterTensor, RegisterLayout]) -> list[Choice]:
+        """What an instruction says about those of its tiles that nobody spoke for yet."""
+        if all(tensor in known for tensor in inst.register_tensors):
+            return []
+        context = _Context(self, inst)
+        proposal = {t: layout for t, layout in inst.propose(known, context).items() if t not in known}
+        after = self.known_to(inst, known)
+        why = context.why or f"to suit {_all(map(self.tile, after))}"
+        return [Choice(tensor, layout, inst, why, after) for tensor, layout in proposal.items()]
 
     def known_to(self, inst: Instruction, known: Mapping[RegisterTensor, object]) -> tuple[RegisterTensor, ...]:
         return tuple(dict.fromkeys(t for t in inst.register_tensors if t in known))
@@ -235,6 +251,10 @@ class _Context(LayoutContext):
 
     def address_of(self, tensor: GlobalTensor) -> Expr:
         return self.search.views[tensor]
+
+
+def _given(tensor: RegisterTensor, layout: RegisterLayout) -> Choice:
+    return Choice(tensor, layout, None, "it was given with the tile")
 
 
 def _all(words: Iterable[str]) -> str:
