@@ -246,6 +246,8 @@ class Kernel:
         """What the summary says, piece by piece."""
         chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
         parts = [f"{self.script}({chosen})" if chosen else self.script, self.machine.target.name, self.where]
+        if self.patched:
+            parts.insert(1, "PATCHED")
         changed = len(self.changed_passes)
         parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")
         if self.compiled is not None:

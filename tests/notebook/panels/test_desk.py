@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the source panel asks for is done to the kernel, and told back."""
+
+import pytest
+import torch
+
+import tilekit as tilus
+from tilekit import float32, int32
+from tilekit.notebook.panels.desk import Desk, SourceDesk
+
+
+class Half(tilus.Script):
+    def __init__(self, salt: int):
+        super().__init__()
+        self.salt = salt
+
+    def __call__(self, n: int32, x_ptr: ~float32):
+        self.attrs.blocks = [(n + 127) // 128]
+        self.attrs.warps = 4
+        at = self.blockIdx.x * 128
+        g = self.global_view(x_ptr, dtype=float32, shape=[n])
+        self.store_global(g, self.load_global(g, offsets=[at], shape=[128]) * 0.5, offsets=[at])
+
+
+@pytest.fixture
+def opened(request):
+    handle = Half(abs(hash(request.node.name)) % 1000)
+    x = torch.ones(300)
+    handle(300, x)
+    desk = Desk([handle.last])
+    return handle, x, SourceDesk(handle.last, desk), desk
+
+
+def ask(panel, **content):
+    panel._handle_custom_msg(content, [])
+
+
+def settled(future):
+    future.result(timeout=60)
+
+
+def test_a_harmless_edit_says_same_result(opened):
+    _, _, source, desk = opened
+    settled(source.recompile(source.panel.text.replace("0.5f", "(0.25f + 0.25f)")))
+    panel = source.panel
+    assert panel.verdict == "same"
+    assert panel.comparison.startswith("same result as the generated kernel on the last arguments · generated ")
+    assert panel.status.startswith("PATCHED")
+    assert desk.bar.kernels[0]["patched"]
+    assert not panel.busy
+
+
+def test_a_wrong_edit_says_where_it_differs_and_later_calls_run_it(opened):
+    handle, x, source, _ = opened
+    settled(source.recompile(source.panel.text.replace("0.5f", "2.0f")))
+    assert source.panel.verdict == "differs"
+    assert "x_ptr[0] is" in source.panel.comparison
+    x.fill_(1.0)
+    handle(300, x)
+    assert (x == 2).all()
+    assert "PATCHED" in handle.last.summary()
+
+
+def test_an_error_becomes_a_marker_at_its_line(opened):
+    handle, x, source, _ = opened
+    bad = source.panel.text.replace("0.5f", "0.5f $")
+    line = next(i for i, text in enumerate(bad.splitlines(), start=1) if "$" in text)
+    settled(source.recompile(bad))
+    assert source.panel.verdict == "failed"
+    assert source.panel.markers[0]["line"] == line
+    assert "the last good build stays in place" in source.panel.status
+    x.fill_(1.0)
+    handle(300, x)
+    assert (x == 0.5).all()
+
+
+def test_revert_goes_back_to_the_generated_source(opened):
+    handle, _, source, desk = opened
+    generated = source.panel.generated
+    settled(source.recompile(generated.replace("0.5f", "2.0f")))
+    settled(source.revert())
+    assert source.panel.text == generated
+    assert not handle.last.patched
+    assert not desk.bar.kernels[0]["patched"]
+
+
+def test_an_edit_that_crashes_is_told_and_can_be_mended(opened):
+    handle, x, source, _ = opened
+    settled(source.recompile(source.panel.text.replace("x_ptr[", "x_ptr[1000000000 + ", 1)))
+    assert source.panel.verdict == "failed"
+    assert "belongs to no tensor" in source.panel.comparison
+    settled(source.revert())
+    x.fill_(1.0)
+    handle(300, x)
+    assert (x == 0.5).all()
+
+
+def test_the_bar_makes_a_panel_when_it_is_opened(opened):
+    _, _, _, desk = opened
+    assert desk.bar.panels == {}
+    desk.bar.shown = "passes"
+    assert list(desk.bar.panels) == ["passes:0"]
+    desk.bar.shown = "source"
+    assert list(desk.bar.panels) == ["passes:0", "source:0"]
