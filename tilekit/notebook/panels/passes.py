@@ -29,7 +29,7 @@ class PassPanel(Panel):
         self.on_msg(self._answer)
 
     def plain(self) -> str:
-        return f"{self.kernel}\n{self._steps.text()}"
+        return f"{self.kernel}\n{self._steps.plain()}"
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         self.send(self._steps.message(content["index"]))

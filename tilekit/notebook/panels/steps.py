@@ -44,7 +44,7 @@ class Steps:
     def message(self, index: int) -> dict[str, Any]:
         """One step's text: the new one in full, of the old one what differs."""
         step = self._steps[index]
-        before, after = self._sides(step)
+        before, after = self._sides_of(step)
         if step.stage in _TRANSLATIONS:
             runs = [textdiff.Run(textdiff.Kind.REMOVED, 0, 0, len(before))]
         else:
@@ -57,7 +57,7 @@ class Steps:
             "after": "\n".join(after),
         }
 
-    def text(self) -> str:
+    def plain(self) -> str:
         """All steps as plain text, a line each."""
         return "\n".join(_line(entry) for entry in self.overview())
 
@@ -80,9 +80,13 @@ class Steps:
             return "translated", 0, 0
         if not step.changed:
             return "same", 0, 0
-        return "changed", *textdiff.counts(*self._sides(step))
+        return "changed", *textdiff.counts(*self._sides_of(step))
 
-    def _sides(self, step: Step) -> tuple[list[str], list[str]]:
+    def sides(self, index: int) -> tuple[list[str], list[str]]:
+        """The lines of one step before and after."""
+        return self._sides_of(self._steps[index])
+
+    def _sides_of(self, step: Step) -> tuple[list[str], list[str]]:
         # the steps keep the objects alive, so that their ids stay theirs
         if id(step.before) not in self._lines:
             self._lines[id(step.before)] = step.before_text.splitlines()
