@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from tilekit import textdiff
 from tilekit.events import Null, Stage
 from tilekit.lowir import passes
 from tilekit.lowir.nodes import IRModule
@@ -48,8 +48,7 @@ class Step:
 
     def diff(self) -> str:
         """The lines that the pass took away and those that it added, with some around them."""
-        before, after = self.before_text.splitlines(), self.after_text.splitlines()
-        return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=2))[2:])
+        return "\n".join(textdiff.unified(self.before_text.splitlines(), self.after_text.splitlines(), context=2))
 
 
 class Recorder(Null):
