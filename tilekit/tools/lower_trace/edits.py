@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one store of edited sources: a folder a kernel, which an editor on the disk and the notebook's both write to.
+
+`codegen.cpp` is the working copy, for people; `codegen.cpp.original` the generated text that it was made from;
+`codegen.cpp.latest` what was generated last. `EditFolder.decide` says what is compiled. Nothing that was typed is ever
+lost: what gives way is put into `codegen.cpp.bak` first, under a new number if that exists. Files are replaced whole;
+a process that is killed between two of them leaves a state that the next one understands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tilekit.diag import CodegenError, TilekitError
+from tilekit.events import Edited, Null
+from tilekit.tools.lower_trace import edit_table, files
+from tilekit.tools.lower_trace.edit_messages import Names, messages_of
+from tilekit.tools.lower_trace.edit_table import Found, Plan, Policy, State, Tag
+from tilekit.tools.lower_trace.files import Readable
+
+WORKING = "codegen.cpp"
+PATIENCE_S = 2.0  # with a process that holds the folder
+_ATTEMPTS = 5  # how often the working copy may be saved while we decide
+
+
+class EditError(TilekitError):
+    """An edited source cannot be used or kept; `data["path"]` is the file, `data["tag"]` what was decided."""
+
+
+class EditConflict(EditError):
+    """The edited and the generated source have both changed, and the policy is to leave it to a person."""
+
+
+class _SavedMeanwhile(Exception):
+    """The working copy is not what it was when we looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to compile: the generated text, or an edited one; the messages say why, a line each."""
+
+    tag: Tag
+    text: str
+    edited: bool
+    messages: tuple[str, ...] = ()
+
+
+class EditFolder:
+    """The files of one kernel."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.working = path / WORKING
+        self.original = path / f"{WORKING}.original"
+        self.latest = path / f"{WORKING}.latest"
+        self._state = path / ".state.json"
+        self._names = Names(self.working, self.original, self.latest)
+
+    def decide(self, generated: str, policy: Policy = Policy.REGENERATE) -> Decision:
+        """Say what is compiled in place of the generated text, and bring the files up to date.
+
+        A folder that cannot be written costs a message, never the compile.
+        """
+        if edit_table.is_blank(generated):
+            raise CodegenError("TK420", "the generated source is empty", data={"path": str(self.working)})
+        try:
+            with files.locked(self.path, PATIENCE_S):
+                return self._decide_and_write(generated, policy)
+        except OSError as error:
+            return self._decision(edit_table.decide(self._look(), generated, policy), self._why_not(error))
+
+    def write_edit(self, text: str, seen: str | None = None) -> tuple[str, ...]:
+        """Store what was typed in the notebook's editor; `seen` is the text that the editor was filled with.
+
+        If the working copy holds somebody's work that the editor has not shown, that is put away first.
+        """
+        with self._held():
+            found = self._look()
+            if found.baseline is None:
+                raise EditError("TK423", f"there is no generated source in {self.path} yet: run the kernel first")
+            messages: tuple[str, ...] = ()
+            is_known = isinstance(found.working, Readable) and found.working.text in (text, seen)
+            if found.is_edited and not is_known:
+                messages = (f"{self.working} was edited by somebody else: that text is in {self._put_away(found)}",)
+                found = self._look()
+            self._replace_working(found, text)
+            return messages
+
+    def revert(self) -> tuple[str, ...]:
+        """Go back to the text that was generated last; the edit is put away."""
+        with self._held():
+            found, latest = self._look(), files.read(self.latest)
+            is_usable = isinstance(latest, Readable) and not edit_table.is_blank(latest.text)
+            text = latest.text if isinstance(latest, Readable) and is_usable else found.baseline_text
+            if text is None:
+                raise EditError("TK423", f"there is no generated source in {self.path} to go back to")
+            messages: tuple[str, ...] = ()
+            if found.is_edited:
+                messages = (f"REVERTED {self.working}: the edit is in {self._put_away(found)}",)
+                found = self._look()
+            self._apply(found, edit_table.revert(found, text))
+            return messages
+
+    def holds_edit(self) -> bool:
+        """Whether somebody's work is in the working copy."""
+        return self._look().is_edited
+
+    def _look(self) -> Found:
+        state = State.from_content(files.read(self._state))
+        return Found(files.read(self.working), files.read(self.original), state)
+
+    def _decide_and_write(self, generated: str, policy: Policy) -> Decision:
+        warning = self._write_latest(generated)
+        for _ in range(_ATTEMPTS):
+            found = self._look()
+            plan = edit_table.decide(found, generated, policy)
+            try:
+                places = self._apply(found, plan)
+            except _SavedMeanwhile:
+                continue
+            except OSError as error:
+                return self._decision(plan, warning or self._why_not(error))
+            return self._decision(plan, warning, places)
+        plan = edit_table.decide(self._look(), generated, policy)
+        return self._decision(plan, f"{self.working} is being saved all the time")
+
+    def _decision(self, plan: Plan, warning: str, places: dict[str, Path] | None = None) -> Decision:
+        """What a plan comes to; without places, nothing of it was written."""
+        match plan.tag:
+            case Tag.REFUSED:
+                raise self._conflict()
+            case Tag.PATCHED_INVALID:
+                raise self._invalid(plan.why)
+            case _:
+                tag = Tag.CANNOT_UPDATE if places is None and plan.working is not None else plan.tag
+        lines = messages_of(tag, plan, self._names, places or {})
+        return Decision(tag, plan.text, plan.edited, (*lines, warning) if warning else lines)
+
+    def _write_latest(self, generated: str) -> str:
+        """A warning if it cannot be written; the other files are still worth a try."""
+        content = generated.encode()
+        found = files.read(self.latest)
+        try:
+            if not (isinstance(found, Readable) and found.raw == content):
+                files.replace(self.latest, content)
+        except OSError as error:
+            return self._why_not(error)
+        return ""
+
+    def _apply(self, found: Found, plan: Plan) -> dict[str, Path]:
+        """Carry the plan out, and say where things were put; stopped anywhere, the next run finishes it.
+
+        The state goes first, with the digest of the text that is about to appear: whoever finds that text in one of
+        the files then knows that no person wrote it. The working copy goes before the baseline: the other way round,
+        a generated text that is out of date would look like an edit.
+        """
+        places = files.put_away(self.working, plan.backups) if plan.backups else {}
+        baseline = found.baseline
+        if plan.original is not None:
+            self._write_state(State(baseline, edit_table.digest(plan.original), found.state.action))
+        if plan.working is not None:
+            self._replace_working(found, plan.working)
+        if plan.original is not None:
+            if plan.moves_original:
+                places[".original.bad"] = files.move_away(self.original, self.working, ".original.bad")
+            files.replace(self.original, plan.original.encode())
+            baseline = edit_table.digest(plan.original)
+        self._write_state(State(baseline, None, plan.tag.value))
+        return places
+
+    def _replace_working(self, found: Found, text: str) -> None:
+        now = files.read(self.working)
+        if now != found.working:
+            raise _SavedMeanwhile
+        if isinstance(now, Readable) and now.read_only:
+            raise PermissionError(errno.EACCES, "it is marked read-only", str(self.working))
+        files.replace(self.working.resolve(), text.encode())  # of a link, what it leads to
+
+    def _write_state(self, state: State) -> None:
+        content = state.to_json()
+        found = files.read(self._state)
+        if not isinstance(found, Readable) or found.raw != content:
+            files.replace(self._state, content)
+
+    def _put_away(self, found: Found) -> Path:
+        """Keep the working copy, whatever it is."""
+        raw = found.working.raw if found.working is not None else None
+        if raw is None:
+            return files.move_away(self.working, self.working, ".bak")
+        return files.put_away(self.working, {".bak": raw})[".bak"]
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the folder for a person who waits: whatever is in the way is an error."""
+        data = {"path": str(self.working)}
+        try:
+            with files.locked(self.path, PATIENCE_S):
+                yield
+        except _SavedMeanwhile:
+            raise EditError("TK423", f"{self.working} was saved at this very moment: look at it", data=data) from None
+        except OSError as error:
+            raise EditError("TK423", f"the edit is not stored: {self._why_not(error)}", data=data) from error
+
+    def _why_not(self, error: OSError) -> str:
+        if isinstance(error, TimeoutError):
+            return f"another process holds {self.path} for more than {PATIENCE_S:g} s: nothing is written"
+        return f"cannot write {error.filename or self.path}: {error.strerror or error}"
+
+    def _conflict(self) -> EditConflict:
+        return EditConflict(
+            "TK422",
+            f"{self.working} was edited, and the generated source has changed since",
+            notes=[f"the edit is based on {self.original}", f"what is generated now is in {self.latest}"],
+            help=f"bring the change into {self.working.name}, then copy {self.latest.name} over {self.original.name}",
+            data={"tag": Tag.REFUSED, "path": str(self.working)},
+        )
+
+    def _invalid(self, kernel: str) -> EditError:
+        return EditError(
+            "TK421",
+            f"{self.working} has no kernel {kernel}: it needs the function {kernel} and the line TK_KERNEL({kernel})",
+            help="delete the file to go back to the generated source",
+            data={"tag": Tag.PATCHED_INVALID, "path": str(self.working), "kernel": kernel},
+        )
+
+
+# ------------------------------------------------------------------------------------------------ many kernels
+
+
+@dataclass(frozen=True, slots=True)
+class KernelIdentity:
+    """Which kernel a folder is for; not its text, so that the folder stays when the text changes."""
+
+    script: str
+    specialization: str
+    target: str
+    device: str
+
+    @property
+    def key8(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]
+
+
+class EditStore:
+    """The folders of everything that one script or notebook compiles.
+
+    The first kernel of a process has its files in `root` itself, where people look for them, and every other one in a
+    folder of its own. A kernel keeps `root` as long as an edit of it lies there, whichever comes first later.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._claim = root / ".kernel.json"
+        self._first: KernelIdentity | None = None
+        self._lock = threading.Lock()
+
+    def folder(self, kernel: KernelIdentity) -> EditFolder:
+        """Where the files of this kernel are."""
+        with self._lock:
+            self._first = self._first or kernel
+            is_first = self._first == kernel
+        own = EditFolder(self.root / f"{safe_name(kernel.script)}-{kernel.key8}")
+        try:
+            with files.locked(self.root, PATIENCE_S):
+                at_root = self._holds_root(kernel) or (is_first and self._take_root(kernel, own))
+        except OSError:  # nothing can be written, so nothing can be mixed up
+            at_root = is_first
+        return EditFolder(self.root) if at_root else own
+
+    def _holds_root(self, kernel: KernelIdentity) -> bool:
+        claim = files.read(self._claim)
+        return isinstance(claim, Readable) and claim.raw == _to_json(kernel)
+
+    def _take_root(self, kernel: KernelIdentity, own: EditFolder) -> bool:
+        is_others = files.read(self._claim) is not None and EditFolder(self.root).holds_edit()
+        if is_others or own.holds_edit():
+            return False
+        files.replace(self._claim, _to_json(kernel))
+        return True
+
+
+class EditSink(Null):
+    """Listens to one compile and answers its generated source with the edited one, if there is one."""
+
+    def __init__(self, folder: EditFolder, policy: Policy = Policy.REGENERATE) -> None:
+        self.folder = folder
+        self.policy = policy
+        self.decision: Decision | None = None
+
+    def codegen(self, text: str) -> Edited | None:
+        self.decision = self.folder.decide(text, self.policy)
+        return Edited(self.decision.text, str(self.folder.working)) if self.decision.edited else None
+
+
+def safe_name(name: str) -> str:
+    """A name that is one part of a path, visible, and not too long for any file system."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".-")[:60] or "kernel"
+
+
+def _to_json(kernel: KernelIdentity) -> bytes:
+    return (json.dumps(asdict(kernel), indent=2) + "\n").encode()
