@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook import static
+from tilekit.notebook.panels.steps import Steps
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -31,7 +32,7 @@ def _trace(recorder: Any) -> str:
 
 
 def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
-    printer.text(static.passes_text(recorder))
+    printer.text(Steps(recorder).plain())
 
 
 def register(shell: InteractiveShell) -> None:

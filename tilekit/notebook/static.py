@@ -6,35 +6,23 @@ Styles are inline and only please; what was changed is said by signs and element
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tilekit.events import Stage
+from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
+from tilekit.notebook.panels.steps import Steps
+from tilekit.textdiff import Kind
 
 if TYPE_CHECKING:
-    from tilekit.transforms.recorder import Recorder, Step
+    from tilekit.transforms.recorder import Recorder
 
 # rows of before and after that one kernel shows; its trace has them all
 MAX_ROWS = 400
 # unchanged lines around each change
 CONTEXT = 3
-# two stretches with more pairs of lines than this are shown as replaced, for comparing them takes too long
-MAX_PAIRS = 200_000
-
-# what a step does that is no pass
-_BETWEEN = {
-    Stage.VERIFY: "no objection",
-    Stage.LOWER: "tile IR to Hidet IR",
-    Stage.CODEGEN: "Hidet IR to CUDA C",
-    Stage.PTX: "CUDA C to PTX",
-    Stage.PTXAS: "PTX to machine code",
-    Stage.SASS: "machine code to SASS",
-    Stage.HOST: "CUDA C to a CPU library",
-}
 
 _FONT = (
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
@@ -48,6 +36,9 @@ _CELL = "width:50%;padding:0;vertical-align:top;text-align:left;background:none;
 _ROW = "display:inline-block;width:100%;color:inherit;text-decoration:none"
 _ADDED = f"{_ROW};background:rgba(46,160,67,.16)"
 _REMOVED = f"{_ROW};background:rgba(248,81,73,.16)"
+# the tokens that differ in a line
+_NEW = "font-weight:inherit;background:rgba(46,160,67,.28)"
+_CUT = "font-weight:inherit;background:rgba(248,81,73,.24)"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
 _RED = "color:var(--jp-error-color1,#d32f2f)"
 
@@ -110,93 +101,71 @@ def _count(number: int, thing: str) -> str:
 
 
 def passes(recorder: Recorder) -> str:
-    """Every pass in a line; one that changed the program opens to what it changed."""
+    """Every step in a line; a pass that changed the program opens to what it changed."""
+    steps = Steps(recorder)
     left = MAX_ROWS
     parts: list[str] = []
-    for number, step in enumerate(recorder.steps, start=1):
-        if step.error is not None or not step.changed:
-            parts.append(f'<div style="padding-left:14px;{_MUTED}">{number:02} {escape(_outcome(step))}</div>')
+    for index, entry in enumerate(steps.overview()):
+        if entry["status"] != "changed":
+            parts.append(f'<div style="padding-left:14px;{_MUTED}">{index + 1:02} {escape(_unchanged(entry))}</div>')
             continue
-        rows = changed_rows(step.before_text.splitlines(), step.after_text.splitlines())
-        time = _muted(f"{step.seconds * 1e3:.1f} ms")
-        title = f"{number:02} <b>{escape(step.name)}</b> {_balance(rows)} {time}"
+        rows = changed_rows(*steps.sides(index))
+        balance = f'<span style="{_GREEN}">+{entry["added"]}</span> <span style="{_RED}">−{entry["removed"]}</span>'
+        time = _muted(f"{entry['ms']:.1f} ms")
+        title = f"{index + 1:02} <b>{escape(entry['name'])}</b> {balance} {time}"
         parts.append(f"<details><summary>{title}</summary>{_side_by_side(rows, left)}</details>")
         left = max(0, left - len(rows))
     return f'<div style="margin-left:14px">{"".join(parts)}</div>'
 
 
-def passes_text(recorder: Recorder) -> str:
-    """Every pass in a line of text, without what it changed."""
-    return "\n".join(f"{number:02} {_outcome(step)}" for number, step in enumerate(recorder.steps, start=1))
-
-
-def _outcome(step: Step) -> str:
-    if step.error is not None:
-        return f"{step.name} failed: {step.error}"
-    what = _BETWEEN.get(step.stage) or ("changed" if step.changed else "no change")
-    return f"{step.name} · {what} · {step.seconds * 1e3:.1f} ms"
+def _unchanged(entry: dict[str, Any]) -> str:
+    what = {"same": "no change", "translated": f"into {entry['language']}", "failed": f"failed: {entry['error']}"}
+    return f"{entry['name']} · {what[entry['status']]} · {entry['ms']:.1f} ms"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of before and after: None where the side has no line, `changed` or not, or a fold of unchanged lines."""
+    """A row of before and after: None where a side has no line, or a fold of unchanged lines."""
 
     before: str | None
     after: str | None
-    changed: bool = False
+    kind: Kind = Kind.SAME
     folded: int = 0
 
 
 def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[Row]:
     """The changed lines side by side, a few unchanged ones around them, and folds in place of the others."""
-    blocks = list(_blocks(before, after))
     rows: list[Row] = []
-    for number, (is_equal, old, new) in enumerate(blocks):
-        if not is_equal:
-            height = max(len(old), len(new))
-            pad_old, pad_new = [*old, *[None] * (height - len(old))], [*new, *[None] * (height - len(new))]
-            rows += [Row(a, b, changed=True) for a, b in zip(pad_old, pad_new, strict=True)]
-            continue
-        head = CONTEXT if number > 0 else 0
-        tail = CONTEXT if number < len(blocks) - 1 else 0
-        lines = [Row(a, b) for a, b in zip(old, new, strict=True)]
-        # a fold of one line would be as high as the line
-        if len(lines) <= head + tail + 1:
-            rows += lines
-        else:
-            folded = Row(None, None, folded=len(lines) - head - tail)
-            rows += [*lines[:head], folded, *lines[len(lines) - tail :]]
+    runs = textdiff.align(before, after)
+    for number, run in enumerate(runs):
+        old = before[run.left : run.left + run.count]
+        new = after[run.right : run.right + run.count]
+        match run.kind:
+            case Kind.REMOVED:
+                rows += [Row(line, None, run.kind) for line in old]
+            case Kind.ADDED:
+                rows += [Row(None, line, run.kind) for line in new]
+            case Kind.EDITED | Kind.REPLACED:
+                rows += [Row(a, b, run.kind) for a, b in zip(old, new, strict=True)]
+            case Kind.SAME:
+                head = CONTEXT if number > 0 else 0
+                tail = CONTEXT if number < len(runs) - 1 else 0
+                rows += _folded([Row(line, line) for line in old], head, tail)
     return rows
 
 
-def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[bool, Sequence[str], Sequence[str]]]:
-    """Stretches of lines that are equal or not, in turn; what is equal at both ends is not compared again."""
-    shorter = min(len(before), len(after))
-    head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
-    tail = next((i for i in range(shorter - head) if before[-1 - i] != after[-1 - i]), shorter - head)
-    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    if head:
-        yield True, before[:head], after[:head]
-    if len(old) * len(new) > MAX_PAIRS:
-        yield False, old, new
-    else:
-        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-            yield tag == "equal", old[i1:i2], new[j1:j2]
-    if tail:
-        yield True, before[len(before) - tail :], after[len(after) - tail :]
-
-
-def _balance(rows: Sequence[Row]) -> str:
-    added = sum(row.changed and row.after is not None for row in rows)
-    removed = sum(row.changed and row.before is not None for row in rows)
-    return f'<span style="{_GREEN}">+{added}</span> <span style="{_RED}">−{removed}</span>'
+def _folded(rows: list[Row], head: int, tail: int) -> list[Row]:
+    """Equal rows without those further than `head` and `tail` from a change; one alone would be no higher folded."""
+    if len(rows) <= head + tail + 1:
+        return rows
+    return [*rows[:head], Row(None, None, folded=len(rows) - head - tail), *rows[len(rows) - tail :]]
 
 
 def _side_by_side(rows: Sequence[Row], most: int) -> str:
     """Before and after in two columns; `-` and `+` mark what changed, so it reads without colors."""
     shown = rows[:most]
-    left = _text("\n".join(_side(row, row.before, "-", "del", _REMOVED) for row in shown))
-    right = _text("\n".join(_side(row, row.after, "+", "ins", _ADDED) for row in shown))
+    sides = [_sides(row) for row in shown]
+    left, right = (_text("\n".join(side)) for side in zip(*sides, strict=True)) if sides else ("", "")
     columns = f'<td style="{_CELL}">{left}</td><td style="{_CELL};border-left:1px solid {_LINE}">{right}</td>'
     head = "".join(f'<th style="{_CELL};padding:0 8px;{_MUTED}">{side}</th>' for side in ("before", "after"))
     rest = len(rows) - len(shown)
@@ -208,14 +177,30 @@ def _side_by_side(rows: Sequence[Row], most: int) -> str:
     )
 
 
-def _side(row: Row, line: str | None, sign: str, element: str, style: str) -> str:
+def _sides(row: Row) -> tuple[str, str]:
+    """A row as the HTML of its line on the left and on the right."""
     if row.folded:
-        return f'<span style="{_MUTED}">  ⋯ {_count(row.folded, "unchanged line")}</span>'
-    if line is None:
-        return ""
-    if not row.changed:
-        return f"  {escape(line)}"
-    return f'<{element} style="{style}">{sign} {escape(line)}</{element}>'
+        fold = f'<span style="{_MUTED}">  ⋯ {_count(row.folded, "unchanged line")}</span>'
+        return fold, fold
+    if row.kind is Kind.SAME:
+        same = f"  {escape(row.before or '')}"
+        return same, same
+    old, new = [], []
+    if row.kind is Kind.EDITED and row.before is not None and row.after is not None:
+        old, new = textdiff.spans(row.before, row.after)
+    left = "" if row.before is None else f'<del style="{_REMOVED}">- {_marked(row.before, old, _CUT)}</del>'
+    right = "" if row.after is None else f'<ins style="{_ADDED}">+ {_marked(row.after, new, _NEW)}</ins>'
+    return left, right
+
+
+def _marked(line: str, spans: Sequence[textdiff.Span], style: str) -> str:
+    """The line with what differs in it on a darker ground."""
+    parts: list[str] = []
+    at = 0
+    for begin, end in spans:
+        parts += [escape(line[at:begin]), f'<b style="{style}">{escape(line[begin:end])}</b>']
+        at = end
+    return "".join([*parts, escape(line[at:])])
 
 
 # --------------------------------------------------------------------------------------------------------------- source
