@@ -12,7 +12,7 @@ from tilekit.transforms.base import Pass
 from tilekit.transforms.sequences import flattened, sequence
 
 # a let holds the rest of its block, so that lets nest, and whoever walks the IR recurses
-MAX_NESTING = 64
+MAX_NESTING = 32
 
 
 class DeclareToLetPass(Pass):

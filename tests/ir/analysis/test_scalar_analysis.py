@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,3 +155,12 @@ def test_an_empty_analysis_knows_the_dtype():
     x = scalar.var("x", dtypes.uint8)
     assert Facts.from_analysis(Analysis()).of(x) == Fact(1, 0, 255)
     assert scalar_analysis.bounds(scalar.cast(x, i32), None) == (0, 255)
+
+
+def test_what_metadata_know_of_parameters_is_taken_over():
+    n = scalar.var("n", i32)
+    func = function(SeqStmt(()), (n,), divisors={n: 8})
+    given = Analysis(divisibility={n: 12}, lower_bound={n: 1}, upper_bound={n: 100})
+    analysis = analyze(func.with_metadata(replace(func.metadata, analysis=given)))
+    assert scalar_analysis.bounds(n, analysis) == (24, 96)
+    assert scalar_analysis.divisor(n, analysis) == 24
