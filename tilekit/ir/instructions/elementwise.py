@@ -89,10 +89,10 @@ class Elementwise(Instruction):
     def _meeting(self, known: Layouts) -> RegisterLayout | None:
         """A layout of the result that finds every known operand where it needs it."""
         out = self.register_output
-        operands = [known[t] for t in self.register_inputs if t in known]
-        for operand in operands:
-            layout = broadcast_from(operand, out.shape, out.dtype)
-            if all(mapping.local_map(layout, other) is not None for other in operands):
+        held = [known[t] for t in self.register_inputs if t in known]
+        for first in held:
+            layout = broadcast_from(first, out.shape, out.dtype)
+            if all(mapping.local_map(layout, other) is not None for other in held):
                 return layout
         return None
 
