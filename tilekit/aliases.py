@@ -36,14 +36,15 @@ class _Imports(ast.NodeTransformer):
         found: list[ast.stmt] = []
         for alias in node.names:
             if not _is_tilus(alias.name):
-                new = alias
-            elif alias.asname is None:
-                # `import tilus.utils` binds `tilus`, whose attribute `utils` is there anyway
-                new = ast.alias("tilekit", _NAME)
+                found.append(ast.Import([alias]))
+            elif alias.name == _NAME or alias.asname is not None:
+                new = ast.alias(module_for(alias.name), alias.asname or _NAME)
+                found.append(ast.Import([ast.copy_location(new, alias)]))
             else:
-                new = ast.alias(module_for(alias.name), alias.asname)
-            found.append(ast.copy_location(ast.Import([ast.copy_location(new, alias)]), node))
-        return found
+                # `import tilus.ir.prog` loads the module and binds the package
+                load = ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(module_for(alias.name))], [])
+                found.append(ast.Assign([ast.Name(_NAME, ast.Store())], load))
+        return [ast.fix_missing_locations(ast.copy_location(statement, node)) for statement in found]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         if node.level == 0 and _is_tilus(node.module):

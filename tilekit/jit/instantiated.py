@@ -108,6 +108,8 @@ class InstantiatedScript:
         except TilekitError as error:
             # the user's call is what matters; our frames below it are not
             raise error.with_sources(self.sources).with_traceback(None) from None
+        except KeyboardInterrupt as stop:
+            raise stop.with_traceback(None) from None
 
     def compile(
         self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any
