@@ -7,7 +7,6 @@ to Python, where a tile is an immutable NumPy array: that is the whole definitio
 """
 
 from __future__ import annotations
-
 import __future__
 
 import itertools
@@ -44,7 +43,9 @@ GLOBALS = {
     "math": math,
     "cdiv": cdiv,
     "RegisterTensor": RegisterTensor,
-    **{name: getattr(dtypes, name) for name in ("int32", "int64", "uint32", "float16", "float32", "float64", "boolean")},
+    **{
+        name: getattr(dtypes, name) for name in ("int32", "int64", "uint32", "float16", "float32", "float64", "boolean")
+    },
 }
 
 
@@ -200,7 +201,7 @@ def _indented(text: str, columns: int) -> str:
     return textwrap.indent(textwrap.dedent(text).strip("\n"), " " * columns)
 
 
-# ----------------------------------------------------------------------------------------- the kernel language in Python
+# ---------------------------------------------------------------------------------------- the kernel language in Python
 
 
 class Tile:
@@ -217,21 +218,40 @@ class Tile:
         return Tile(self.data.astype(dtype.numpy))
 
     def _with(self, other: Any, op: Any) -> Tile:
-        data = other.data if isinstance(other, Tile) else np.asarray(other).astype(self.data.dtype)
-        return Tile(op(self.data, data))
+        return Tile(op(self.data, _array(other).astype(self.data.dtype)))
 
     def __neg__(self) -> Tile:
         return Tile(-self.data)
 
 
 def _operators() -> None:
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lt", "le", "gt", "ge", "eq", "ne"):
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "and",
+        "or",
+        "xor",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+    ):
         op = getattr(operator, name if name not in ("and", "or") else name + "_")
         setattr(Tile, f"__{name}__", lambda self, other, op=op: self._with(other, op))
         setattr(Tile, f"__r{name}__", lambda self, other, op=op: self._with(other, lambda a, b: op(b, a)))
 
 
 _operators()
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.data if isinstance(value, Tile) else np.asarray(value)
 
 
 class Cast:
@@ -256,7 +276,7 @@ class Self:
         self.rows = np.full((ROWS, WIDTH), np.nan)
 
     def keep(self, row: int, value: Any) -> None:
-        self.rows[row] = value.data if isinstance(value, Tile) else value
+        self.rows[row] = _array(value)
 
     def range(self, *limits: int, unroll: Any = None) -> range:
         return range(*limits)
@@ -268,7 +288,7 @@ class Self:
 
     def where(self, condition: Tile, a: Any, b: Any) -> Tile:
         like = a if isinstance(a, Tile) else b
-        return Tile(np.where(condition.data, *(getattr(s, "data", s) for s in (a, b))).astype(like.data.dtype))
+        return Tile(np.where(condition.data, _array(a), _array(b)).astype(_array(like).dtype))
 
     def maximum(self, a: Any, b: Any) -> Tile:
         return a._with(b, np.maximum) if isinstance(a, Tile) else b._with(a, np.maximum)

@@ -563,7 +563,9 @@ def test_a_helper_writes_its_callers_tile_in_place():
         self.assign(tile, tile * 3)
     """
     inputs = Inputs.fresh()
-    found = by_kernel("z = x; self.bump(x, n); self.keep(0, x); self.keep(1, z); self.fill(y); self.keep(2, y)", inputs, methods)
+    found = by_kernel(
+        "z = x; self.bump(x, n); self.keep(0, x); self.keep(1, z); self.fill(y); self.keep(2, y)", inputs, methods
+    )
     np.testing.assert_array_equal(found[0], inputs.ints[0] + 1 + 2 * inputs.n)
     np.testing.assert_array_equal(found[1], inputs.ints[0])
     np.testing.assert_array_equal(found[2], inputs.ints[1] * 3)

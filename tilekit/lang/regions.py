@@ -3,7 +3,7 @@
 
 Of names that a loop or a branch binds there are four kinds. A *carried* name has a value before and may be read after:
 it owns storage. A *joined* name gets its value in each branch of an `if`: it has storage from the `if` on. A *local*
-name is bound before it is read and is not read later, so its values never meet. Any other name ends with the region.
+name is bound before it is read and not read later, so its values never meet. Any other name ends with the region.
 """
 
 from __future__ import annotations
@@ -147,12 +147,11 @@ class Regions:
         return plan
 
     def _is_local(self, node: ast.stmt, bodies: Sequence[Sequence[ast.stmt]], name: str) -> bool:
-        """Whether each body binds `name` before it reads it, and nobody reads it later."""
+        """Whether no body reads a value that `name` had before, and nobody reads one that it has after."""
         frame = self.bindings.frame
         around = frame.loops[0].node if frame.loops else None
-        return all(
-            syntax.binds_first(body, name) for body in bodies if syntax.mentions(body, name)
-        ) and not syntax.is_read_later(frame.source.node, node, around, name)
+        reads_before = any(syntax.reads_outside(body, name) for body in bodies)
+        return not reads_before and not syntax.is_read_later(frame.source.node, node, around, name)
 
     @contextmanager
     def _open(self, carried: set[str]) -> Generator[None]:

@@ -90,9 +90,44 @@ def _parse(code: CodeType) -> FunctionSource:
     if not isinstance(node, ast.FunctionDef):
         raise _changed(code)
     ast.increment_lineno(node, code.co_firstlineno - (2 if indented else 1))
+    if (owner := _class_around(code)) is not None:
+        _Mangling(owner).mangle(node)
     if not _is_of(node, code):
         raise _changed(code)
     return FunctionSource(qualified_name(code), code, node)
+
+
+def _class_around(code: CodeType) -> str | None:
+    """The class whose body a function stands in, also inside of another function there."""
+    around = code.co_qualname.split(".")[:-1]
+    while around and around[-1] == "<locals>":
+        around = around[:-2]
+    return around[-1] if around else None
+
+
+class _Mangling(ast.NodeVisitor):
+    """Gives private names in a class, `__x`, the name that Python gives them: `_Class__x`."""
+
+    def __init__(self, owner: str) -> None:
+        self.prefix = f"_{owner.lstrip('_')}"
+
+    def mangle(self, function: ast.FunctionDef) -> None:
+        if self.prefix != "_":
+            self.generic_visit(function)
+
+    def _mangled(self, name: str) -> str:
+        return self.prefix + name if name.startswith("__") and not name.endswith("__") else name
+
+    def visit_Name(self, node: ast.Name) -> None:
+        node.id = self._mangled(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        node.attr = self._mangled(node.attr)
+        self.visit(node.value)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        node.arg = self._mangled(node.arg)
+        self.generic_visit(node)
 
 
 def _is_of(node: ast.FunctionDef, code: CodeType) -> bool:

@@ -84,44 +84,44 @@ def _uses(node: ast.AST, name: str) -> Iterable[ast.Name]:
             yield part.target
 
 
-def binds_first(nodes: Sequence[ast.stmt], name: str) -> bool:
-    """Whether `nodes`, executed in order, bind `name` on every path before they may read it."""
+def reads_outside(nodes: Sequence[ast.stmt], name: str) -> bool:
+    """Whether `nodes`, executed in order, may read a value that `name` had before them."""
+    return _outside(nodes, name)[0]
+
+
+def _outside(nodes: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
+    """Whether `nodes` may read an earlier value of `name`, and whether they have bound it at their end."""
+    may_read = False
     for node in nodes:
-        match node:
-            case ast.Assign(targets=targets, value=value) if not reads(value, name):
-                if any(name in bound([target]).rebound for target in targets):
-                    return True
-            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
-                return not reads(value, name)
-            case ast.For(target=target, iter=items) if name in bound([target]).rebound:
-                return not reads(items, name)
-            case ast.If(test=test, body=body, orelse=orelse) if not reads(test, name):
-                if binds_first(body, name) and binds_first(orelse, name):
-                    return True
-            case _:
-                pass
-        if reads(node, name) or name in bound([node]).names:
-            return False
-    return False
+        reads_here, is_bound = _outside_of_one(node, name)
+        may_read |= reads_here
+        if is_bound:
+            return may_read, True
+    return may_read, False
+
+
+def _outside_of_one(node: ast.stmt, name: str) -> tuple[bool, bool]:
+    match node:
+        case ast.Assign(targets=targets):
+            return reads(node, name), any(name in bound([target]).rebound for target in targets)
+        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr()):
+            return reads(node, name), target == name
+        case ast.If(test=test, body=body, orelse=orelse):
+            (in_then, then_binds), (in_else, else_binds) = _outside(body, name), _outside(orelse, name)
+            return reads(test, name) or in_then or in_else, then_binds and else_binds
+        case ast.For(target=target, iter=items) if name in bound([target]).rebound:
+            return reads(items, name), True
+        case ast.For(iter=ast.expr() as head, body=body, orelse=orelse):
+            return reads(head, name) or reads_outside(body, name) or reads_outside(orelse, name), False
+        case ast.While(test=head, body=body, orelse=orelse):
+            return reads(head, name) or reads_outside(body, name) or reads_outside(orelse, name), False
+        case _:
+            return reads(node, name), False
 
 
 def binds_always(nodes: Sequence[ast.stmt], name: str) -> bool:
     """Whether `nodes`, executed to their end, have bound `name` on every path."""
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=targets) if any(name in bound([target]).rebound for target in targets):
-                return True
-            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr()) if target == name:
-                return True
-            case ast.If(body=body, orelse=orelse) if binds_always(body, name) and binds_always(orelse, name):
-                return True
-            case _:
-                pass
-    return False
-
-
-def mentions(nodes: Iterable[ast.AST], name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for node in nodes for part in ast.walk(node))
+    return _outside(nodes, name)[1]
 
 
 def is_read_later(function: ast.FunctionDef, region: ast.AST, loop: ast.stmt | None, name: str) -> bool:
