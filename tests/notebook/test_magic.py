@@ -9,6 +9,7 @@ from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
 from tilekit.diag import LanguageError, sources
 from tilekit.jit import observer, session
 from tilekit.jit.instantiated import InstantiatedScript
+from tilekit.runtime import device
 
 DEFINE = f"%%tilus\n{VECTOR_ADD}"
 RUN = f"%%tilus\n{VECTOR_ADD}{CALL}"
@@ -41,6 +42,19 @@ def test_kernels_used_outside_of_tilus_cells_show_nothing(notebook: Notebook):
     ran = notebook.ran("z.zero_(); add(n, x, y, z); torch.equal(z, x + y)")
     assert ran.value is True
     assert ran.shown == []
+
+
+def test_a_driver_that_is_too_old_is_told_of_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch):
+    sentence = device.too_old((12, 4), "550.54.15")
+    monkeypatch.setattr(device, "survey", lambda: device.Survey((12, 4), problem=sentence))
+    notebook.ran("%reload_ext tilekit")
+    line, remark = notebook.ran(RUN).text.splitlines()
+    assert SUMMARY.fullmatch(line)
+    assert remark == (
+        "the NVIDIA driver 550.54.15 speaks CUDA 12.4 and tilekit needs CUDA 13.0, driver r580 or newer: "
+        "kernels run on the CPU"
+    )
+    assert SUMMARY.fullmatch(notebook.ran(RUN).text)
 
 
 # -------------------------------------------------------------------------------------------- an ordinary IPython cell

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ def _scalar(script: str, name: str, kind: DataType, value: Any) -> int | float |
             help="declare the parameter as int64" if kind.nbits < 64 else None,
         )
     if kind.is_float() and isinstance(number, numbers.Real) and not isinstance(number, bool):
+        if math.isfinite(number) and not kind.min_value <= float(number) <= kind.max_value:
+            raise errors.ArgumentError("TK625", f"{script}: {name} is {kind} and cannot hold {number}")
         return float(number)
     raise errors.ArgumentError("TK625", f"{script}: {name} takes a number of type {kind}, got {_describe(value)}")
 

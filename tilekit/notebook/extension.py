@@ -16,6 +16,7 @@ from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, options
 from tilekit.notebook.options import FirstLine
 from tilekit.notebook.running import RunningCell
+from tilekit.runtime import device
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
@@ -57,6 +58,7 @@ class Extension:
         self._is_fresh = False  # whether that cell has not been seen as a tree yet
         self._text = ""  # the last `%%tilus` cell that was rewritten
         self._inner: list[InnerCell] = []
+        self._asked_driver = False
         self._magic = as_magic(self)
 
     def open(self) -> None:
@@ -162,8 +164,16 @@ class Extension:
     def end(self, classes: tuple[str, ...], value: Any) -> Any:
         """The end of a `%%tilus` cell, with the value of its last expression."""
         defined = [self.shell.user_ns.get(name) for name in classes]
-        self.running[-1].finish([cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)])
+        scripts = [cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)]
+        self.running[-1].finish(scripts, self._driver_problem())
         return value
+
+    def _driver_problem(self) -> str | None:
+        """Why the GPU of this machine cannot be used, the first time that it is asked."""
+        if self._asked_driver:
+            return None
+        self._asked_driver = True
+        return device.survey().problem
 
     def run(self, number: int) -> Any:
         """Run a cell that stands inside another one, and give the value of its last expression."""
