@@ -149,9 +149,11 @@ class Inputs:
         )
 
 
-def kernel(body: str, methods: str = "", base: str = "tilus.Script", **names: Any) -> Any:
-    """The handle of a kernel with this snippet as its body."""
-    text = _KERNEL.format(base=base, methods=_indented(methods, 4), body=_indented(body, 8), width=WIDTH, rows=ROWS)
+def kernel(body: str, methods: str = "", base: str = "tilus.Script", bases: str = "", **names: Any) -> Any:
+    """The handle of a kernel with this snippet as its body; `bases` is text that stands above the class."""
+    text = textwrap.dedent(bases).replace("PARENT", "tilus.Script") + _KERNEL.format(
+        base=base, methods=_indented(methods, 4), body=_indented(body, 8), width=WIDTH, rows=ROWS
+    )
     return cell(text, **names)["Kernel"]()
 
 

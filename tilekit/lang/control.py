@@ -99,8 +99,8 @@ class ControlFlow(Assignment):
             self.frame.names[name] = _COUNTER
 
     def _from(self, start: Any, counter: Expr, step: int) -> Expr:
-        distance = operators.scalar_binary(ast.Mult, counter, step)
-        return scalar.as_expr(operators.scalar_binary(ast.Add, start, distance))
+        distance = operators.scalar_binary(ast.Mult, counter, abs(step))
+        return scalar.as_expr(operators.scalar_binary(ast.Add if step > 0 else ast.Sub, start, distance))
 
     def _trips(self, start: Any, stop: Any, step: int) -> Expr:
         """How often a range goes round; zero or less for never."""
