@@ -12,8 +12,8 @@ from tilekit.diag import LanguageError
 @pytest.mark.parametrize(
     "limits",
     [
-        "n", "5", "0", "2, n", "n, 2", "-3, n", "0, n, 2", "1, n, 3", "n, 0, -1", "n, -1, -2", "5, n, -3", "n, n * 2, 2",
-        "-n, n", "m, n", "m, m + 7, 3", "10, 0, -3", "0, 10, -1", "n, 20, 4 + 3", "n * 1, n + 1",
+        "n", "5", "0", "2, n", "n, 2", "-3, n", "0, n, 2", "1, n, 3", "n, 0, -1", "n, -1, -2", "5, n, -3",
+        "n, n * 2, 2", "-n, n", "m, n", "m, m + 7, 3", "10, 0, -3", "0, 10, -1", "n, 20, 4 + 3", "n * 1, n + 1",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("loop", ["range", "self.range"])
@@ -170,11 +170,11 @@ def test_else_of_loops():
 @pytest.mark.parametrize(
     "condition",
     [
-        "n > 3", "n < m", "n >= m", "n == 3", "n != 3", "not n", "n", "m", "0 < n < 4", "n < 3 < m", "m < n <= 4 != m",
-        "n > 2 and m > 0", "n > 2 or m > 0", "not (n > 2 and m > 0)", "n and m", "n or m", "n > 2 and True",
-        "n > 2 or False", "False and n", "True or n", "f > 1.0", "n and m % n == 1", "n == 0 or m // n > 0",
-        "(n > 3) == (m > 0)", "(n > 3) != (m > 0)", "bool(n)", "(n > 3 if m > 0 else n < 2)", "1 < 2 < n",
-        "(n > 3) & (m > 0)", "(n > 3) | (m > 0)", "(n > 3) ^ (m > 0)",
+        "n > 3", "n < m", "n >= m", "n == 3", "n != 3", "not n", "n", "m", "0 < n < 4", "n < 3 < m",
+        "m < n <= 4 != m", "n > 2 and m > 0", "n > 2 or m > 0", "not (n > 2 and m > 0)", "n and m", "n or m",
+        "n > 2 and True", "n > 2 or False", "False and n", "True or n", "f > 1.0", "n and m % n == 1",
+        "n == 0 or m // n > 0", "(n > 3) == (m > 0)", "(n > 3) != (m > 0)", "bool(n)", "(n > 3 if m > 0 else n < 2)",
+        "1 < 2 < n", "(n > 3) & (m > 0)", "(n > 3) | (m > 0)", "(n > 3) ^ (m > 0)",
     ],
 )  # fmt: skip
 def test_conditions(condition):
@@ -289,11 +289,11 @@ def test_a_return_ends_the_kernel():
 @pytest.mark.parametrize(
     "expression",
     [
-        "n + m", "n - m", "n * m", "m // 3", "m // -3", "m % 3", "m % -3", "(m - 7) // 4", "(m - 7) % 4", "-m", "+m", "~m",
-        "m << 3", "m >> 1", "(m - 20) >> 2", "1 << n", "m & 12", "m | 3", "m ^ n", "n & m | 1 ^ n", "2 - n", "7 // (n + 1)",
-        "-7 // (n + 1)", "-7 % (n + 1)", "f * n", "f / 3", "n / f", "1 / f", "(n + 0.5) * f", "f - m", "abs(m)", "min(n, m)",
-        "max(n, m)", "max(n, m, 3)", "min(n, 2, m)", "max(f, 1.25)", "max(n, f)", "int(f * 3)", "float(n) / 2", "int(n > m)",
-        "cdiv(n, 4)", "cdiv(n + m * m, n + 1)", "sum([n, m, 3])", "n == m", "not n",
+        "n + m", "n - m", "n * m", "m // 3", "m // -3", "m % 3", "m % -3", "(m - 7) // 4", "(m - 7) % 4", "-m", "+m",
+        "~m", "m << 3", "m >> 1", "(m - 20) >> 2", "1 << n", "m & 12", "m | 3", "m ^ n", "n & m | 1 ^ n", "2 - n",
+        "7 // (n + 1)", "-7 // (n + 1)", "-7 % (n + 1)", "f * n", "f / 3", "n / f", "1 / f", "(n + 0.5) * f", "f - m",
+        "abs(m)", "min(n, m)", "max(n, m)", "max(n, m, 3)", "min(n, 2, m)", "max(f, 1.25)", "max(n, f)", "int(f * 3)",
+        "float(n) / 2", "int(n > m)", "cdiv(n, 4)", "cdiv(n + m * m, n + 1)", "sum([n, m, 3])", "n == m", "not n",
     ],
 )  # fmt: skip
 def test_scalar_operators(expression):
@@ -303,11 +303,12 @@ def test_scalar_operators(expression):
 @pytest.mark.parametrize(
     "expression",
     [
-        "x + y", "x - y", "x * y", "x // 7", "x % 7", "x // -7", "x % -7", "x + n", "n - x", "3 * x", "-x", "x & y", "x | 5",
-        "x ^ y", "x // (y | 1)", "x % (y | 1)", "100 // (y | 1)", "u / v", "1.5 / v", "u / n if n else u", "u * f", "u * 2",
-        "2.5 - u", "-u", "self.maximum(x, y)", "self.where(x < y, x, 0)", "self.where(x >= 3, y, x)", "self.exp(u)",
-        "self.where(u == v, 1.0, u)", "self.where((x > y) & (x > 0), x, y)", "self.where((x > y) | (x > 0), x, n)",
-        "x.to(float32) / 3", "float32(x) * f", "self.square(x)", "self.where(x != y, x, y)", "self.where(3 <= x, x, y)",
+        "x + y", "x - y", "x * y", "x // 7", "x % 7", "x // -7", "x % -7", "x + n", "n - x", "3 * x", "-x", "x & y",
+        "x | 5", "x ^ y", "x // (y | 1)", "x % (y | 1)", "100 // (y | 1)", "u / v", "1.5 / v", "u / n if n else u",
+        "u * f", "u * 2", "2.5 - u", "-u", "self.maximum(x, y)", "self.where(x < y, x, 0)",
+        "self.where(x >= 3, y, x)", "self.exp(u)", "self.where(u == v, 1.0, u)",
+        "self.where((x > y) & (x > 0), x, y)", "self.where((x > y) | (x > 0), x, n)", "x.to(float32) / 3",
+        "float32(x) * f", "self.square(x)", "self.where(x != y, x, y)", "self.where(3 <= x, x, y)",
     ],
 )  # fmt: skip
 def test_tile_operators(expression):
@@ -354,7 +355,7 @@ def test_tests_for_nan_and_infinity():
     agrees("self.keep(0, math.isnan(f)); self.keep(1, math.isinf(f)); self.keep(2, math.isnan(f * float('nan')))")
 
 
-# --------------------------------------------------------------------------------------------- assignment and containers
+# -------------------------------------------------------------------------------------------- assignment and containers
 
 
 def test_targets():
@@ -384,7 +385,8 @@ def test_annotated_assignment():
             k = k + size
             w = w + 0.5
             tile = tile + 1
-        self.keep(0, k); self.keep(1, w); self.keep(2, tile); self.keep(3, self.register_tensor(dtype=int32, shape=[8], init=size))
+        self.keep(0, k); self.keep(1, w); self.keep(2, tile)
+        self.keep(3, self.register_tensor(dtype=int32, shape=[8], init=size))
         """
     )
 
@@ -484,7 +486,8 @@ def test_helpers():
     agrees(
         """
         arguments, options = [x, 3], {"shift": n}
-        self.keep(0, self.affine(x)); self.keep(1, self.affine(*arguments, **options)); self.keep(2, self.affine(y, shift=2))
+        self.keep(0, self.affine(x)); self.keep(1, self.affine(*arguments, **options))
+        self.keep(2, self.affine(y, shift=2))
         self.keep(3, self.many(x, y, x, ab=y, c=n)); self.keep(4, self.affine(self.affine(n), shift=m))
         up, down = self.both(x)
         self.keep(5, up * down); self.keep(6, self.nothing(x) is None)
