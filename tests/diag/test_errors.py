@@ -49,7 +49,7 @@ def test_ipython_gets_the_short_form(cell):
 
 
 def _without_color(line):
-    for code in ("\x1b[0m", "\x1b[1;31m", "\x1b[36m", "\x1b[1;36m", "\x1b[1;32m"):
+    for code in ("\x1b[0m", "\x1b[1;31m", "\x1b[1m", "\x1b[1;34m", "\x1b[1;32m"):
         line = line.replace(code, "")
     assert "\x1b" not in line
     return line

@@ -20,8 +20,8 @@ class Tone(Enum):
 
     PLAIN = ("", "")
     ERROR = ("1;31", "color:#b3261e;font-weight:bold")
-    PLACE = ("36", "color:#0b6e99")
-    NOTE = ("1;36", "color:#0b6e99;font-weight:bold")
+    PLACE = ("1", "font-weight:bold")
+    NOTE = ("1;34", "color:#0b5cad;font-weight:bold")
     HELP = ("1;32", "color:#1b7f3b;font-weight:bold")
 
 
