@@ -161,6 +161,10 @@ def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
             states.append(step(states[-1], item))
         j = len(states) - 2
         while i >= 0 and j >= 0:
+            if a[i] == b[j + start]:  # equal ends are part of some longest one
+                pairs.append((i, j + start))
+                i, j = i - 1, j - 1
+                continue
             clear = ~states[j + 1] & ((2 << i) - 1)
             i = clear.bit_length() - 1
             if i < 0:
@@ -168,9 +172,6 @@ def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
             bit = 1 << i
             while j >= 0 and not states[j] & bit:
                 j -= 1
-            if j >= 0:
-                pairs.append((i, j + start))
-                i, j = i - 1, j - 1
     return pairs[::-1]
 
 

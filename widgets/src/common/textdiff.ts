@@ -153,11 +153,14 @@ function lcs(a: Lines, b: Lines): Pair[] {
     for (let j = start; j < stop; j++) step(stateAt(j - start), b[j]!, stateAt(j - start + 1));
     let j = stop - start - 1;
     while (i >= 0 && j >= 0) {
+      if (a[i] === b[start + j]) {
+        pairs.push([i--, start + j--]);
+        continue;
+      }
       const state = stateAt(j + 1);
       while (i >= 0 && !isClear(state, i)) i--;
       if (i < 0) break;
       while (j >= 0 && isClear(stateAt(j), i)) j--;
-      if (j >= 0) pairs.push([i--, start + j--]);
     }
   }
   return pairs.reverse();

@@ -29,6 +29,8 @@ export class DiffView {
   #text: PassText | undefined;
   #languages: [Language, Language] = ["ir", "ir"];
   #tops: number[] = [0];
+  #columns = 0;
+  #width = 0;
   #found: { row: number; needle: string } | undefined;
 
   constructor(signal: AbortSignal) {
@@ -57,22 +59,17 @@ export class DiffView {
     this.#heads[0].replaceChildren(sides.before, el("em", "", ["before"]));
     this.#heads[1].replaceChildren(sides.after, el("em", "", ["after"]));
     this.viewport.setAttribute("aria-label", sides.label);
-    this.refresh();
+    this.#layOut(text);
     const [first] = text.changes();
     this.viewport.scrollTop = first === undefined ? 0 : Math.max(0, this.#tops[first]! - 4 * ROW);
     this.#slider.scrollLeft = 0;
-    this.#paint();
+    this.#resize();
   }
 
   /** Lay the rows out again, after folding. */
   refresh(): void {
-    const text = this.#text;
-    if (!text) return;
-    this.#tops = [0];
-    for (const row of text.rows) this.#tops.push(this.#tops[this.#tops.length - 1]! + (row.kind === FOLD ? FOLD_ROW : ROW));
-    this.#clear();
-    this.#pad.style.height = `${this.#height}px`;
-    this.viewport.setAttribute("aria-rowcount", String(text.rows.length));
+    if (!this.#text) return;
+    this.#layOut(this.#text);
     this.#resize();
   }
 
@@ -106,6 +103,16 @@ export class DiffView {
 
   get #height(): number {
     return this.#tops[this.#tops.length - 1]!;
+  }
+
+  #layOut(text: PassText): void {
+    this.#tops = [0];
+    for (const row of text.rows) this.#tops.push(this.#tops[this.#tops.length - 1]! + (row.kind === FOLD ? FOLD_ROW : ROW));
+    this.#clear();
+    this.#pad.style.height = `${this.#height}px`;
+    this.viewport.setAttribute("aria-rowcount", String(text.rows.length));
+    const longest = (lines: string[]): number => lines.reduce((most, line) => Math.max(most, line.length), 0);
+    this.#columns = Math.max(longest(text.before), longest(text.after)) + 2;
   }
 
   #clear(): void {
@@ -180,11 +187,9 @@ export class DiffView {
   // --- beside the rows -------------------------------------------------------------------------------------------------
 
   #resize(): void {
-    const text = this.#text;
-    if (!text || !this.viewport.clientWidth) return;
-    const longest = Math.max(0, ...[text.before, text.after].map((lines) => lines.reduce((most, line) => Math.max(most, line.length), 0)));
+    if (!this.#text || !this.viewport.clientWidth) return;
     const code = (this.viewport.clientWidth - 2 * 54) / 2;
-    const missing = Math.max(0, (longest + 2) * this.#characterWidth() - code);
+    const missing = Math.max(0, this.#columns * this.#characterWidth() - code);
     this.#slider.hidden = missing === 0;
     (this.#slider.firstElementChild as HTMLElement).style.width = `calc(100% + ${missing}px)`;
     this.#slide();
@@ -193,11 +198,12 @@ export class DiffView {
   }
 
   #characterWidth(): number {
+    if (this.#width) return this.#width;
     const probe = el("span", "tk-probe", ["0".repeat(100)]);
     this.viewport.append(probe);
-    const width = probe.getBoundingClientRect().width / 100;
+    this.#width = probe.getBoundingClientRect().width / 100;
     probe.remove();
-    return width;
+    return this.#width;
   }
 
   #slide(): void {
