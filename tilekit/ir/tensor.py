@@ -34,6 +34,8 @@ class RegisterTensor(Tensor):
     def create(
         dtype: DataType, shape: Sequence[int], optional_layout: RegisterLayout | None = None, *, name: str = ""
     ) -> RegisterTensor:
+        if not isinstance(dtype, DataType):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+            raise errors.LanguageError("TK215", f"a tile needs a type such as float32, got {dtype!r}")
         extents = tuple(shape)
         if not all(map(_is_extent, extents)):
             raise errors.LanguageError(

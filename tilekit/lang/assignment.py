@@ -8,7 +8,7 @@ from typing import Any
 
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
-from tilekit.ir.surface import describe
+from tilekit.ir.surface import broadcast_shapes, describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang import operators, values
 from tilekit.lang.calls import Calls
@@ -71,11 +71,21 @@ class Assignment(Calls):
         """The new value of a target; a tile that is written in place stays what it is."""
         value = self.evaluate(node.value)
         if isinstance(old, RegisterTensor) and in_place:
-            self.host(operators.binary, node.op, old, value, self.builder, out=old)
+            self._check_update(old, value)
+            with self.explaining(old, value):
+                self.host(operators.binary, node.op, old, value, self.builder, out=old)
             return old
         if values.is_runtime(old) or values.is_runtime(value):
             return self.host(operators.binary, node.op, old, value, self.builder)
         return self.host(operators.IN_PLACE[type(node.op)], old, value)
+
+    def _check_update(self, old: RegisterTensor, value: Any) -> None:
+        if isinstance(value, RegisterTensor) and broadcast_shapes("this update", old, value) != old.shape:
+            raise errors.LanguageError(
+                "TK213",
+                f"cannot update {describe(old)} in place with {describe(value)}, for the result has another shape",
+                help="bind a name to the result instead: y = x + …",
+            )
 
     # ------------------------------------------------------------------------------------------------------- targets
 
@@ -113,7 +123,7 @@ class Assignment(Calls):
         if self.builder.depth > 0:
             raise errors.LanguageError(
                 "TK114",
-                f"{name} is an attribute of a Python object, and run-time control flow cannot set it",
+                f"run-time control flow cannot set the attribute {name}, which exists only while compiling",
                 help="use a local name for what changes while the kernel runs",
             )
         if (

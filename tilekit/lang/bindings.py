@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.instructions.register import AllocateRegisterInst, AssignInst
-from tilekit.ir.stmt import DeclareStmt
+from tilekit.ir.stmt import DeclareStmt, Stmt
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang import frame as frames
@@ -29,6 +29,9 @@ from tilekit.lang.frame import Frame, Unavailable
 from tilekit.lang.methods import KernelMethods, LoopRange
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
+
+# makes the error for two values that cannot be one
+Mismatch: TypeAlias = "Callable[[Any, Any], errors.LanguageError]"
 
 
 class Bindings:
@@ -171,7 +174,7 @@ class Bindings:
 
     # ------------------------------------------------------------------------------------------------------- joining
 
-    def merged(self, name: str, sides: list[tuple[list[Any], Any]], subject: str) -> Any:
+    def merged(self, name: str, sides: list[tuple[list[Stmt], Any]], mismatch: Mismatch) -> Any:
         """One value for `name` after a run-time choice: each side's statements, and what they leave in it."""
         values_of = [value for _, value in sides]
         first = values_of[0]
@@ -184,11 +187,7 @@ class Bindings:
         for (statements, _), value in zip(sides, values_of, strict=True):
 
             def complaint(value: Any = value) -> errors.LanguageError:
-                return errors.LanguageError(
-                    "TK114",
-                    f"{subject} is {describe(first)} on one path and {describe(value)} on the other",
-                    help=_advice(name, storage, value),
-                )
+                return mismatch(first, value)
 
             with self.builder.block(statements):
                 self._write(storage, value, 0, complaint)

@@ -25,6 +25,7 @@ class Builder:
         # instructions only make sense while `__call__` is executed
         self.is_open = False
         self.names: dict[Tensor, str] = {}
+        self.made_at: dict[Tensor, Span | None] = {}
         # the expression that a never reassigned variable stands for: launch attributes look through it
         self.values: dict[Var, Expr] = {}
 
@@ -63,6 +64,8 @@ class Builder:
             )
         placed = inst.replace(span=self.span)
         self.append(InstStmt(placed, span=self.span))
+        if placed.output is not None:
+            self.made_at.setdefault(placed.output, self.span)
         return placed.output
 
     def declare(self, name: str, value: Expr, *, mutable: bool = False) -> Var:

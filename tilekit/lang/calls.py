@@ -13,7 +13,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeGuard
 
 from tilekit import dtypes
-from tilekit.diag import errors
+from tilekit.diag import errors, suggest
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.dtypes import DataType
@@ -36,6 +36,9 @@ MATH: Mapping[Any, str] = {
         "asinh", "acosh", "atanh", "ceil", "floor", "trunc", "isnan", "isinf",
     )
 }  # fmt: skip
+
+
+_ADVICE = "make it a method of the class: methods are compiled, functions run while compiling"
 
 
 class Returned(Exception):
@@ -106,7 +109,7 @@ class Calls(Expressions):
         if isinstance(method, FunctionType) and method in self._methods:
             bound = [function.__self__] if isinstance(function, MethodType) else []
             return self.inline(method, [*bound, *args], kwargs)
-        if function is builtins.range and any(map(values.is_runtime, args)) and not kwargs:
+        if function is builtins.range and not all(isinstance(arg, int) for arg in args) and not kwargs:
             return methods.loop_range(args)
         if any(map(values.is_runtime, [*args, *kwargs.values()])):
             found = self._call_on_run_time(function, args, kwargs)
@@ -125,6 +128,13 @@ class Calls(Expressions):
 
     def _call_instruction(self, method: MethodType, args: list[Any], kwargs: dict[str, Any]) -> Any:
         signature = inspect.signature(method)
+        if stranger := next((name for name in kwargs if name not in signature.parameters), None):
+            near = suggest(stranger, signature.parameters)
+            raise errors.LanguageError(
+                "TK104",
+                f"self.{method.__name__} has no argument {stranger}",
+                help=f"did you mean {near}?" if near else f"its form is self.{method.__name__}{_form(signature)}",
+            )
         try:
             signature.bind(*args, **kwargs)
         except TypeError as problem:
@@ -134,7 +144,8 @@ class Calls(Expressions):
                 help=f"its form is self.{method.__name__}{_form(signature)}",
             ) from None
         given = {name: self._argument(value) for name, value in kwargs.items()}
-        return self.host(method, *map(self._argument, args), **given)
+        with self.explaining(*args, *kwargs.values()):
+            return self.host(method, *map(self._argument, args), **given)
 
     def _argument(self, value: Any) -> Any:
         """An instruction's argument; a function of the position, such as `init`, becomes one that gives expressions."""
@@ -242,13 +253,18 @@ class Calls(Expressions):
             return handover.take(function(*given, **named))
         except TilekitError:
             raise
+        except handover.Asked:
+            raise errors.LanguageError(
+                "TK106",
+                f"{_name(function)} asks for a value that exists only at run time",
+                help=_ADVICE if isinstance(function, FunctionType) else None,
+            ) from None
         except Exception as problem:
-            advice = "make it a method of the class: methods are compiled, functions run while compiling"
             has_tile = any(isinstance(value, Tensor) for value in everything)
             raise errors.LanguageError(
                 "TK109",
                 f"{_name(function)} raised {type(problem).__name__}: {problem}",
-                help=advice if has_tile and isinstance(function, FunctionType) else None,
+                help=_ADVICE if has_tile and isinstance(function, FunctionType) else None,
             ) from problem
 
     def _handed(self, function: Any, value: Any) -> Any:

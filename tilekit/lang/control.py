@@ -59,11 +59,16 @@ class ControlFlow(Assignment):
         if isinstance(items, range):
             items = LoopRange(items.start, items.stop, items.step)
         if not isinstance(items, LoopRange):
-            self._unrolled(node, self.host_items(items))
+            with self.at(node.iter):
+                unrolled = self.host_items(items)
+            self._unrolled(node, unrolled)
             return
+        with self.at(node.iter):
+            step = _step(items)
         if not isinstance(node.target, ast.Name):
-            raise errors.LanguageError("TK103", "a run-time loop has one name for its counter")
-        self._counted(node, node.target.id, items)
+            with self.at(node.target):
+                raise errors.LanguageError("TK103", "a run-time loop has one name for its counter")
+        self._counted(node, node.target.id, items, step)
         self._otherwise(node)
 
     def _unrolled(self, node: ast.For, items: list[Any]) -> None:
@@ -78,8 +83,7 @@ class ControlFlow(Assignment):
             return
         self.body(node.orelse)
 
-    def _counted(self, node: ast.For, name: str, items: LoopRange) -> None:
-        step = _step(items)
+    def _counted(self, node: ast.For, name: str, items: LoopRange, step: int) -> None:
         start, stop = self.bindings.snapshot(items.start), self.bindings.snapshot(items.stop)
         extent = self._trips(start, stop, step)
         body = syntax.without_continue(node.body)

@@ -90,6 +90,17 @@ class Expressions:
         except Exception as problem:
             raise errors.LanguageError("TK109", f"{type(problem).__name__}: {problem}") from problem
 
+    @contextmanager
+    def explaining(self, *operands: Any) -> Generator[None]:
+        """Where shapes or types do not match, the error also says where the tiles that have names were made."""
+        try:
+            yield
+        except TilekitError as error:
+            for tile in dict.fromkeys(value for value in operands if isinstance(value, RegisterTensor)):
+                if error.code in ("TK212", "TK213") and tile in self.builder.names:
+                    error.noted(f"{self.builder.names[tile]} is {describe(tile)}", self.builder.made_at.get(tile))
+            raise
+
     # ------------------------------------------------------------------------------------------ names and literals
 
     def eval_Constant(self, node: ast.Constant) -> Any:
@@ -149,7 +160,8 @@ class Expressions:
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
-        return self.host(operators.binary, node.op, left, right, self.builder)
+        with self.explaining(left, right):
+            return self.host(operators.binary, node.op, left, right, self.builder)
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return self.host(operators.unary, node.op, self.evaluate(node.operand), self.builder)
@@ -159,7 +171,8 @@ class Expressions:
 
     def _comparison(self, left: Any, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr]) -> Any:
         right = self.evaluate(comparators[0])
-        first = self.host(operators.binary, ops[0], left, right, self.builder)
+        with self.explaining(left, right):
+            first = self.host(operators.binary, ops[0], left, right, self.builder)
         if len(ops) == 1:
             return first
         if isinstance(first, RegisterTensor):
@@ -249,8 +262,11 @@ class Expressions:
         if name != "to" or not isinstance(tensor, RegisterTensor):
             return getattr(tensor, name)
 
-        def to(dtype: DataType) -> RegisterTensor:
-            return self.kernel.cast(tensor, dtype)
+        def to(*args: Any, **kwargs: Any) -> RegisterTensor:
+            given = [*args, *kwargs.values()]
+            if len(given) != 1 or kwargs.keys() - {"dtype"}:
+                raise errors.LanguageError("TK104", "to takes one type: tile.to(float16)")
+            return self.kernel.cast(tensor, given[0])
 
         return to
 
@@ -397,7 +413,7 @@ _UNSUPPORTED = cast(
         ast.Try: ("try", "a kernel raises nothing at run time"),
         ast.TryStar: ("try", "a kernel raises nothing at run time"),
         ast.Raise: ("raise", "use self.static_assert for what is known at compile time"),
-        ast.With: ("this with statement", None),
+        ast.With: ("with", None),
         ast.FunctionDef: ("a nested function", "make it a method of the class"),
         ast.ClassDef: ("a nested class", "define it outside of the kernel"),
         ast.Import: ("import", "import at the top of the cell or file"),

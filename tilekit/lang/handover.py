@@ -11,7 +11,6 @@ import ast
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
-from tilekit.diag import errors
 from tilekit.dtypes import CastRequest
 from tilekit.lang import operators, values
 from tilekit.lowir import scalar
@@ -37,6 +36,10 @@ def _unary(op: type[ast.AST]) -> Callable[[Handed], Any]:
         return hand(operators.scalar_unary(op, self.expr))
 
     return compute
+
+
+class Asked(TypeError):
+    """A function wants to know the value of a run-time scalar."""
 
 
 class Handed:
@@ -74,11 +77,7 @@ class Handed:
         return Handed(scalar.call("abs", [self.expr]))
 
     def _refuse(self) -> NoReturn:
-        raise errors.LanguageError(
-            "TK106",
-            "a Python function outside of the kernel asks for a value that exists only at run time",
-            help="make it a method of the class: methods are compiled, functions run while compiling",
-        )
+        raise Asked("this value exists only at run time")
 
     def __bool__(self) -> bool:
         self._refuse()

@@ -255,8 +255,12 @@ def scalar_unary(kind: Op, value: Any) -> Any:
 
 def _unsupported(kind: Op, a: Any, b: Any) -> errors.LanguageError:
     return errors.LanguageError(
-        "TK214", f"cannot compute {describe(a)} {SYMBOLS[kind]} {describe(b)}", help=ADVICE.get(kind)
+        "TK214", f"cannot compute {_shown(a)} {SYMBOLS[kind]} {_shown(b)}", help=ADVICE.get(kind)
     )
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, (bool, int, float, str)) else describe(value)
 
 
 def set_item(container: Any, key: Any, value: Any) -> None:

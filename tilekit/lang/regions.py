@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from tilekit.diag import errors
 from tilekit.ir.stmt import IfStmt, SeqStmt, Stmt
+from tilekit.ir.surface import describe
 from tilekit.lang import builder as builders
 from tilekit.lang import syntax
 from tilekit.lang.bindings import Bindings
@@ -95,9 +96,17 @@ class Regions:
 
     def choice(self, condition: Expr, *sides: tuple[list[Stmt], Any]) -> Any:
         """The value of a run-time choice whose two sides made statements of their own."""
-        value = self.bindings.merged("t", list(sides), "the chosen value")
+
+        def mismatch(one: Any, other: Any) -> errors.LanguageError:
+            return errors.LanguageError(
+                "TK106",
+                f"a run-time choice between {describe(one)} and {describe(other)}",
+                help="both must be numbers of one type, or tiles of one type and shape",
+            )
+
+        value = self.bindings.merged("t", list(sides), mismatch)
         if isinstance(value, Unavailable):
-            raise errors.LanguageError("TK106", "a run-time choice is between numbers, or between tiles")
+            raise mismatch(*(value for _, value in sides))
         self._append_if(condition, *(statements for statements, _ in sides))
         return value
 
@@ -125,7 +134,15 @@ class Regions:
         missing = next((value for value in values if isinstance(value, Unavailable)), None)
         if not values or missing is not None:
             return _ON_SOME_PATHS
-        return self.bindings.merged(name, [(side.statements, side.names[name]) for side in sides], name)
+
+        def mismatch(one: Any, other: Any) -> errors.LanguageError:
+            return errors.LanguageError(
+                "TK114",
+                f"{name} is {describe(one)} on one path through this if, and {describe(other)} on the other",
+                help="give the two values different names, or make them of one type",
+            )
+
+        return self.bindings.merged(name, [(side.statements, side.names[name]) for side in sides], mismatch)
 
     # --------------------------------------------------------------------------------------------------------- names
 
