@@ -16,8 +16,7 @@ import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilekit import aliases
-from tilekit.notebook import options
+from tilekit.notebook import imports, options
 
 _FIRST_LINE = re.compile(rf"(?P<indent>[ \t]*)(?P<text>{options.MAGIC}(?=\s|$)[^\r\n]*)")
 
@@ -82,11 +81,11 @@ def rewrite_tree(tree: ast.Module, *, show_assignment: bool = False) -> ast.Modu
     """
     line = first_line(tree)
     assert line is not None
-    mark, *body = aliases.rewrite_imports(tree).body
+    mark, *body = imports.rewrite_imports(tree).body
     # what a `from __future__` says must come first, also after the call that is put in front
     futures = [statement for statement in body if _is_future(statement)]
     body = [statement for statement in body if not _is_future(statement)]
-    classes = tuple(statement.name for statement in body if isinstance(statement, ast.ClassDef))
+    names = [ast.Constant(statement.name) for statement in body if isinstance(statement, ast.ClassDef)]
     value: ast.expr = ast.Constant(None)
     last = body[-1] if body else mark
     match last:
@@ -100,7 +99,7 @@ def rewrite_tree(tree: ast.Module, *, show_assignment: bool = False) -> ast.Modu
         case _:
             pass
     begin = ast.copy_location(ast.Expr(call("begin", ast.Constant(line))), mark)
-    end = ast.copy_location(ast.Expr(call("end", ast.Constant(classes), value)), last)
+    end = ast.copy_location(ast.Expr(call("end", ast.Tuple([*names], ast.Load()), value)), last)
     return ast.fix_missing_locations(ast.Module([*futures, begin, *body, end], tree.type_ignores))
 
 

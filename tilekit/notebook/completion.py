@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
-@context_matcher()
+@context_matcher()  # pyright: ignore[reportArgumentType]  # IPython types its own matchers by another protocol
 def tilus_matcher(context: CompletionContext) -> Any:
     """The options, and behind `--target` the names of targets; other lines are left to others."""
     line = context.line_with_cursor[: context.cursor_position]

@@ -35,10 +35,13 @@ def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
     printer.text(Steps(recorder).plain())
 
 
+def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
+    formatters: Any = shell.display_formatter
+    return formatters.formatters["text/html"], formatters.formatters["text/plain"]
+
+
 def register(shell: InteractiveShell) -> None:
-    if shell.display_formatter is None:
-        return
-    html, text = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    html, text = _formatters(shell)
     html.for_type(Kernel, _kernel)
     html.for_type(InstantiatedScript, _handle)
     html.for_type_by_name(*_RECORDER, _trace)
@@ -46,9 +49,7 @@ def register(shell: InteractiveShell) -> None:
 
 
 def unregister(shell: InteractiveShell) -> None:
-    if shell.display_formatter is None:
-        return
-    html, text = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    html, text = _formatters(shell)
     for kind in (Kernel, InstantiatedScript, ".".join(_RECORDER)):
         html.pop(kind, None)
     text.pop(".".join(_RECORDER), None)

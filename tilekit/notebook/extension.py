@@ -52,7 +52,8 @@ class Extension:
     """What one shell has of tilekit."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+        # IPython says of most of its parts only that they are objects
+        self.shell: Any = shell
         self.running: list[RunningCell] = []
         self._outermost: ExecutionInfo | None = None  # the cell that the person runs now
         self._is_fresh = False  # whether that cell has not been seen as a tree yet
@@ -92,7 +93,7 @@ class Extension:
             rewritten = cell.rewrite_lines(lines)
         except cell.Misplaced as problem:
             outer = self._outermost
-            above = 0 if outer is None else lines_before(outer.raw_cell, "".join(lines))
+            above = 0 if outer is None else lines_before(outer.raw_cell or "", "".join(lines))
             number = self.shell.execution_count if outer is None else self._cell_number()
             line = FirstLine(problem.text.rstrip(), f"Cell In[{number}]", problem.line + above)
             error = errors.LanguageError(
@@ -128,7 +129,7 @@ class Extension:
 
         `%%time` calls the file of every cell `<timed exec>`, and then a kernel would find the lines of a later cell.
         """
-        text, outer = self._text, "" if self._outermost is None else self._outermost.raw_cell
+        text, outer = self._text, (self._outermost and self._outermost.raw_cell) or ""
         if above := lines_before(outer, text):
             ast.increment_lineno(tree, above)
             text = outer
