@@ -36,12 +36,12 @@ class SourcePanel(Panel):
         kernel: str,
         generated: str,
         *,
-        recompile: Callable[[str], None],
-        revert: Callable[[], None],
+        recompile: Callable[[str], object],
+        revert: Callable[[], object],
         text: str | None = None,
         status: str = "",
     ) -> None:
-        self._asked: dict[str, Callable[[dict[str, Any]], None]] = {
+        self._asked: dict[str, Callable[[dict[str, Any]], object]] = {
             "recompile": lambda content: recompile(content["text"]),
             "revert": lambda content: revert(),
         }
