@@ -70,6 +70,8 @@ def describe(value: object) -> str:
         constant = scalar.constant_value(value)
         dtype = scalar.dtype_of(value)
         return f"a run-time {dtype}" if constant is None else f"{dtype}({constant})"
+    if value is None:
+        return "None"
     text = repr(value)
     return f"{text if len(text) <= 60 else 'a value'} of type {type(value).__name__}"
 

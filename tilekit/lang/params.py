@@ -120,9 +120,10 @@ def _checked(parameter: inspect.Parameter, at: Span | None) -> ParamType:
         return annotation
     if isinstance(annotation, DataType) and not annotation.is_vector() and annotation.nbits >= 8:
         return annotation
+    shown = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
     raise errors.LanguageError(
         "TK107",
-        f"parameter {name} cannot be of type {annotation!r}",
+        f"parameter {name} cannot be of type {shown}",
         at=at,
         help="use a type such as int32 or float32, a pointer such as ~float16, or int, float, bool, str for a constant",
     )

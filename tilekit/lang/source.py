@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tilekit.diag import errors
+from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.lang import syntax
 
@@ -86,7 +87,7 @@ def _parse(code: CodeType) -> FunctionSource:
     first = tree.body[0] if tree.body else None
     node = first.body[0] if isinstance(first, ast.If) else first
     if isinstance(node, ast.AsyncFunctionDef):
-        raise errors.LanguageError("TK103", f"{qualified_name(code)} is async: a kernel awaits nothing")
+        raise _is_async(node, code)
     if not isinstance(node, ast.FunctionDef):
         raise _changed(code)
     ast.increment_lineno(node, code.co_firstlineno - (2 if indented else 1))
@@ -137,6 +138,14 @@ def _is_of(node: ast.FunctionDef, code: CodeType) -> bool:
         return False
     written = {part.lineno for part in ast.walk(node) if isinstance(part, (ast.expr, ast.stmt))}
     return all(line is None or line in written or line == code.co_firstlineno for _, _, line in code.co_lines())
+
+
+def _is_async(node: ast.AsyncFunctionDef, code: CodeType) -> errors.LanguageError:
+    name, start = qualified_name(code), node.col_offset
+    sources = Sources()
+    sources.register(name, code)
+    at = Span(name, 0, start, 0, start + len("async"))
+    return errors.LanguageError("TK103", f"{name} is async: a kernel awaits nothing", at=at).with_sources(sources)
 
 
 def _changed(code: CodeType) -> errors.LanguageError:
