@@ -2,14 +2,19 @@
 """`%%tilus` cells, run one after another in a shell of this process."""
 
 import re
+from dataclasses import dataclass
 
 import pytest
 
 from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
-from tilekit.diag import LanguageError, sources
+from tilekit import config, target
+from tilekit.diag import KernelError, LanguageError, sources
 from tilekit.jit import observer, session
+from tilekit.jit.instance import Machine
 from tilekit.jit.instantiated import InstantiatedScript
-from tilekit.runtime import device
+from tilekit.notebook import static
+from tilekit.runtime import device, launch_cuda
+from tilekit.runtime.tensors import Device, DeviceKind
 
 DEFINE = f"%%tilus\n{VECTOR_ADD}"
 RUN = f"%%tilus\n{VECTOR_ADD}{CALL}"
@@ -55,6 +60,67 @@ def test_a_driver_that_is_too_old_is_told_of_once(notebook: Notebook, monkeypatc
         "kernels run on the CPU"
     )
     assert SUMMARY.fullmatch(notebook.ran(RUN).text)
+
+
+@dataclass
+class OnGpu:
+    """A kernel that was launched on a GPU, as far as a cell looks at it."""
+
+    number: int
+    machine: Machine
+    script: str = "Fake"
+    launches: int = 1
+
+    def facts(self) -> list[str]:
+        return [self.script, self.machine.target.name, str(self.machine.device)]
+
+    def summary(self) -> str:
+        return " · ".join(self.facts())
+
+
+@pytest.fixture
+def launched(notebook: Notebook, monkeypatch: pytest.MonkeyPatch):
+    """In a cell, `launched(1)` is a launch on GPU 1; what was synchronized is noted."""
+    waited: list[int] = []
+    monkeypatch.setattr(launch_cuda, "synchronize", waited.append)
+    monkeypatch.setattr(static, "kernel", static.kernel_line)
+
+    def launch(gpu: int) -> None:
+        kernel = OnGpu(-gpu, Machine(Device(DeviceKind.CUDA, gpu), target.DEFAULT, config.resolve()))
+        for watcher in observer.observers():
+            watcher.launched(kernel)
+
+    notebook.shell.user_ns.update(launched=launch, waited=waited)
+    return waited
+
+
+def test_a_cell_waits_for_the_gpus_that_it_used(notebook: Notebook, launched):
+    ran = notebook.ran("%%tilus\nfor gpu in (1, 0, 1): launched(gpu)\nlist(waited)")
+    assert ran.value == []
+    assert launched == [0, 1]
+    assert ran.text == "Fake · sm_90a · cuda:1\nFake · sm_90a · cuda:0"
+
+
+def test_what_goes_wrong_on_a_gpu_fails_the_cell_that_used_it(notebook: Notebook, launched, monkeypatch):
+    def fault(gpu: int) -> None:
+        raise KernelError("TK629", "the GPU faulted")
+
+    monkeypatch.setattr(launch_cuda, "synchronize", fault)
+    ran = notebook.run("%%tilus\nlaunched(0)")
+    assert isinstance(ran.error, KernelError)
+    assert ran.stdout == "KernelError TK629: the GPU faulted\n"
+    assert ran.text == "Fake · sm_90a · cuda:0"
+
+
+@pytest.mark.gpu
+def test_a_kernel_on_a_gpu_is_shown_with_its_gpu_and_registers(notebook: Notebook):
+    ran = notebook.ran(RUN.replace("(n)", "(n, device='cuda')") + "torch.equal(z, x + y)")
+    assert ran.value is True
+    assert re.fullmatch(
+        r"VectorAdd · sm_\w+ · [^·]+ \(cuda:0\) · \d+ passes changed it · \d+ registers, 0 bytes spilled"
+        r" · 0 bytes shared · (cached|compiled in .*s)( · ran in .*)?",
+        ran.text,
+    ), ran.text
 
 
 # -------------------------------------------------------------------------------------------- an ordinary IPython cell
