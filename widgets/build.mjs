@@ -3,7 +3,7 @@
 // hands a module over as text and a relative import in it could not be resolved. Each begins with the digest of all that
 // it was built from, which tests/notebook/panels/test_bundles.py compares.
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
@@ -38,6 +38,7 @@ const bundles = {
   charset: "utf8",
   legalComments: "none",
   logLevel: "warning",
+  metafile: true,
   banner: { js: banner, css: banner },
   outdir: "../tilekit/static",
   entryPoints: panels.flatMap((name) => [
@@ -57,5 +58,19 @@ const tests = {
   entryPoints: filesUnder("test").filter((name) => name.endsWith(".test.ts")),
 };
 
+/** The licenses of the packages whose code went into the bundles, which must go where that code goes. */
+function writeLicenses({ metafile }) {
+  const folders = Object.keys(metafile.inputs).flatMap((file) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? []);
+  const notices = [...new Set(folders)].sort().map((folder) => {
+    const { name, version } = JSON.parse(readFileSync(join(here, folder, "package.json"), "utf8"));
+    const license = readdirSync(join(here, folder)).find((file) => /^licen[cs]e/i.test(file));
+    if (!license) throw new Error(`${name} has no license file`);
+    return `${name} ${version}\n\n${readFileSync(join(here, folder, license), "utf8").trim()}\n`;
+  });
+  const head = "The panels' bundles hold code of these packages:\n\n";
+  writeFileSync(join(here, bundles.outdir, "licenses.txt"), head + notices.join(`\n${"-".repeat(80)}\n\n`));
+}
+
 if (process.argv.includes("--watch")) await (await esbuild.context({ ...bundles, minify: false })).watch();
-else await esbuild.build(process.argv.includes("--tests") ? tests : bundles);
+else if (process.argv.includes("--tests")) await esbuild.build(tests);
+else writeLicenses(await esbuild.build(bundles));

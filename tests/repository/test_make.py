@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
-TARGETS = ["hello", "test", "test-slow", "test-gpu", "bench", "lint", "lab", "clean", "help"]
+TARGETS = ["widgets", "hello", "test", "test-slow", "test-gpu", "bench", "lint", "lab", "clean", "help"]
 
 
 def make(*arguments: str) -> str:

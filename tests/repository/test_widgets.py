@@ -48,6 +48,13 @@ def test_the_bundles_stay_small():
     assert {name: size for name, size in sizes.items() if size > limits.get(name, 40_000)} == {}
 
 
+def test_the_licenses_of_what_the_bundles_hold_lie_beside_them():
+    text = (bundles().STATIC / "licenses.txt").read_text("utf-8")
+    for package in ("@codemirror/view", "@codemirror/state", "@lezer/cpp"):
+        assert package in text
+    assert text.count("MIT License") == text.count("Permission is hereby granted") > 5
+
+
 def test_the_lock_file_names_no_registry():
     packages = json.loads((WIDGETS / "package-lock.json").read_text("utf-8"))["packages"]
     assert len(packages) > 10

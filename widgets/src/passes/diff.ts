@@ -253,7 +253,7 @@ export class DiffView {
 }
 
 function foldRow(row: Row): HTMLElement {
-  const words = el("span", "tk-fold-words", [plural(row.hidden, "unchanged line")]);
+  const words = el("span", "tk-fold-words", [plural(row.hidden, "unchanged line")], { role: "cell" });
   const node = el("div", "tk-fold", [el("span", "tk-fold-sign", ["↕"], { "aria-hidden": "true" }), words], { role: "row" });
   node.title = "Show these lines";
   return node;
@@ -267,7 +267,7 @@ function side(text: string | undefined, line: number, change: string, marked: Sp
   const sign = change === "removed" ? "−" : change === "added" ? "+" : "";
   return [
     el("span", `tk-number${colored}`, [String(line + 1)], { role: "rowheader" }),
-    el("span", `tk-sign${colored}`, [sign]),
+    el("span", `tk-sign${colored}`, [sign], { role: "cell" }),
     el("code", colored.trim(), [el("span", "tk-code", pieces(text, marked, language, needle))], { role: "cell" }),
   ];
 }

@@ -73,6 +73,9 @@ class SourcePanel {
     });
     keepKeys(this.root, () => false, signal);
     keepFocus(this.root, () => this.#editor.view.contentDOM, signal);
+    // whoever leaves the editor or the page has typed what is to be kept
+    place.addEventListener("focusout", () => this.#save(), { signal });
+    window.addEventListener("pagehide", () => this.#save(), { signal });
     this.#listen(signal);
     signal.addEventListener("abort", () => {
       this.#save();
