@@ -47,7 +47,7 @@ def test_the_wheel_carries_the_package_with_its_headers(tmp_path: pathlib.Path):
     expected = {
         str(file.relative_to(ROOT))
         for file in (ROOT / "tilekit").rglob("*")
-        if file.is_file() and file.suffix in {".py", ".h", ".hpp", ".cpp", ".typed", ".js", ".css"}
+        if file.is_file() and file.suffix in {".py", ".h", ".hpp", ".cpp", ".typed", ".js", ".css", ".txt"}
     }
     assert {"tilekit/include/tk/tk.h", "tilekit/static/passes.js"} <= expected
     assert expected <= carried
