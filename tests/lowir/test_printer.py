@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 import math
+import subprocess
 
 import pytest
 
 from tests.lowir.kernels import Known, lines_of
 from tilekit import dtypes
 from tilekit.diag import CodegenError
+from tilekit.drivers import INCLUDE
 from tilekit.dtypes import boolean, float16, float32, float64, int8, int32, int64, uint8, uint32
 from tilekit.lowir import cxx, names, prims, printer, scalar
 from tilekit.lowir.build import ALL, KernelBuilder
 from tilekit.lowir.nodes import BlackBoxStmt, Function, HVoidType, IRModule, Stmt
+from tilekit.toolchain import host
 
 
 def i32(number):
@@ -246,9 +249,18 @@ def test_a_dtype_without_cpp_type_is_refused():
 
 
 def test_words_of_cpp_and_cuda_are_not_names():
-    for word in ("register", "float", "half", "threadIdx", "tk", "linux"):
+    for word in ("register", "float", "half", "threadIdx", "tk", "linux", "TK_DEVICE", "INT32_MAX"):
         (line,) = lines_of(printed(lambda b, word=word: b.declare(scalar.var(word, int32))))
         assert line == f"int32_t {word}_1;"
+
+
+@pytest.mark.skipif(host.find_compiler() is None, reason="no C++ compiler here")
+def test_no_macro_of_the_headers_is_a_name():
+    command = [*host.require_compiler().command, "-std=c++17", "-x", "c++", f"-I{INCLUDE}", "-dM", "-E", "-"]
+    made = subprocess.run(command, input="#include <tk/tk.h>", capture_output=True, text=True, check=True)
+    macros = [line.split(" ")[1] for line in made.stdout.splitlines()]
+    seen = [macro for macro in macros if macro.isidentifier() and macro == names.legal(macro)]
+    assert "NULL" in seen and [macro for macro in seen if not names.is_reserved(macro)] == []
 
 
 def test_two_variables_of_one_name_are_told_apart_only_where_both_are_visible():

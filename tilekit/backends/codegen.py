@@ -35,7 +35,7 @@ from tilekit.ir.tensor import RegisterTensor
 from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
-from tilekit.lowir import scalar, scalar_eval
+from tilekit.lowir import names, scalar, scalar_eval
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.scalar import Var
 from tilekit.target import Target
@@ -92,7 +92,7 @@ class _Lowering:
         self.statement(func.body)
         params = _params(func)
         read_only = [param.var for param in params if param.is_pointer and not param.written]
-        kernel = f"{func.name}_kernel"
+        kernel = names.legal(f"{func.name}_kernel")
         self._check_shared()
         x, y, z = (scalar_eval.to_host(extent, scalar.name_hint) for extent in func.metadata.grid_blocks)
         return LoweredModule(

@@ -23,10 +23,13 @@ typeid typename typeof union unsigned using virtual void volatile wchar_t while 
 _TAKEN = """
 tk half half2 nv_bfloat16 nv_bfloat162 dim3 size_t threadIdx blockIdx blockDim gridDim warpSize printf assert NULL
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t intptr_t linux unix i386 errno
-memcpy memset main dynamic_shared_memory INFINITY NAN EOF signbit isnan isinf isfinite fpclassify
+memcpy memset main dynamic_shared_memory INFINITY NAN EOF signbit isnan isinf isfinite fpclassify tk_current
 """
 
 RESERVED = frozenset((_KEYWORDS + _TAKEN).split())
+
+# families of macros: those of our headers, and the limits that come with the fixed-width integers
+_MACROS = re.compile(r"TK_[A-Z]+|(U?INT|SIZE|PTRDIFF|W?CHAR|WINT|SIG_ATOMIC)\w*_(MIN|MAX|WIDTH)")
 
 # variables that the machine has: they are written with a cast, because CUDA's are unsigned and ours are int32
 SPECIAL = frozenset(f"{base}.{axis}" for base in ("threadIdx", "blockIdx", "gridDim") for axis in "xyz")
@@ -57,11 +60,16 @@ class Namer:
 
     def _free(self, wanted: str) -> str:
         name, count = wanted, 0
-        while name in self._taken or name in RESERVED:
+        while name in self._taken or is_reserved(name):
             count += 1
             name = f"{wanted}_{count}"
         self._taken.add(name)
         return name
+
+
+def is_reserved(name: str) -> bool:
+    """Whether an identifier means something to the compiler or the headers already."""
+    return name in RESERVED or _MACROS.fullmatch(name) is not None
 
 
 def legal(name: str) -> str:
