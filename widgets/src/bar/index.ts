@@ -97,7 +97,8 @@ class Bar {
     const kernel = this.model.get("kernel");
     const shown = this.model.get("shown");
     this.#select.selectedIndex = kernel;
-    this.#patched.hidden = !kernels[kernel]?.patched;
+    // among several, the list of them says it
+    this.#patched.hidden = kernels.length > 1 || !kernels[kernel]?.patched;
     for (const [kind, element] of Object.entries(this.#buttons)) element.setAttribute("aria-expanded", String(kind === shown));
     this.#showPanel(shown ? `${shown}:${kernel}` : "");
   }

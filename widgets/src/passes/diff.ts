@@ -91,8 +91,19 @@ export class DiffView {
     const top = this.#tops[row]!;
     const { scrollTop, clientHeight } = this.viewport;
     if (top < scrollTop || top + ROW > scrollTop + clientHeight) this.viewport.scrollTop = top - clientHeight / 2;
+    this.#slideTo(row, needle);
     this.#clear();
     this.#paint();
+  }
+
+  #slideTo(row: number, needle: string): void {
+    const { left, right } = this.#text!.rows[row]!;
+    const columns = [this.#text!.after[right], this.#text!.before[left]].map((line) => line?.toLowerCase().indexOf(needle) ?? -1);
+    const column = columns.find((at) => at >= 0) ?? 0;
+    const shown = (this.viewport.clientWidth - 2 * 54) / 2 / this.#characterWidth();
+    const from = this.#slider.scrollLeft / this.#characterWidth();
+    const isVisible = column >= from && column + needle.length <= from + shown;
+    if (!isVisible) this.#slider.scrollLeft = (column + needle.length + 4 - shown) * this.#characterWidth();
   }
 
   slide(characters: number): void {
