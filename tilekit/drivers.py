@@ -85,7 +85,8 @@ class CompiledProgram:
         if device is DeviceKind.CUDA:
             return CudaKernel(self.manifest, self.entry.files[CUBIN])
         cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
-        return CpuRunner(CpuKernel(self.manifest, self.entry.path(LIBRARY), self.entry.files[LIBRARY], cpu), config)
+        kernel = CpuKernel(self.manifest, self.entry.path(LIBRARY), self.entry.files[LIBRARY], cpu)
+        return CpuRunner(kernel, config, cpu.build_seconds())
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class CpuRunner:
 
     kernel: CpuKernel
     config: Config
+    # what building the simulator took, if this kernel is the first that needed it
+    simulator_seconds: float
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)

@@ -126,6 +126,17 @@ def test_a_long_compile_tells_what_it_does_and_then_gives_way(notebook: Kernel):
     assert "passes," not in reply.text
 
 
+def test_the_first_kernel_of_a_machine_says_that_it_built_the_simulator(notebook: Kernel, tmp_path):
+    notebook.ran(
+        f"import tilekit; cache = tilekit.option.get_option('cache_dir'); tilekit.option.cache_dir({str(tmp_path)!r})"
+    )
+    first, second = notebook.ran(RUN), notebook.ran(RUN)
+    notebook.ran("tilekit.option.cache_dir(cache)")
+    assert re.search(r" · compiled in [^·]* · built the simulator in [\d.]+ m?s · ran in ", first.text)
+    assert any(text.splitlines()[-1].startswith("VectorAdd: first launch, ") for text in first.history)
+    assert "simulator in" not in second.text
+
+
 def test_a_fast_compile_does_not_flicker(notebook: Kernel):
     notebook.ran(RUN)
     reply = notebook.ran(RUN)

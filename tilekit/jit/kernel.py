@@ -66,6 +66,8 @@ class Kernel:
     number: int = field(default_factory=lambda: next(_numbers))
     launches: int = 0
     last_run: LaunchStats | None = None
+    # what building the CPU runtime took, if this kernel was the first that needed it
+    simulator_seconds: float = 0.0
     # the arguments of the last call, as far as their owners keep them
     _last_arguments: tuple[Any, ...] | None = None
 
@@ -98,6 +100,10 @@ class Kernel:
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
         self._last_arguments = tuple(map(held.hold, arguments))
+        if self.launches == 0:
+            # it may have to build the simulator, or wait for a worker
+            for watcher in observer.observers():
+                watcher.compiling(self.script, "first launch")
         try:
             self.last_run = self._runner.launch(arguments)
         except KernelError as error:
@@ -113,7 +119,10 @@ class Kernel:
     def _load(self, compiled: CompiledProgram | None) -> Runner:
         if compiled is None:
             return importlib.import_module("tilekit.jit.evaluated").Evaluated(self.program)
-        return compiled.load(self.machine.device.kind, self.machine.config)
+        runner = compiled.load(self.machine.device.kind, self.machine.config)
+        if isinstance(runner, importlib.import_module("tilekit.drivers").CpuRunner):
+            self.simulator_seconds += runner.simulator_seconds
+        return runner
 
     # ------------------------------------------------------------------------------------------------ a person's edit
 
@@ -256,6 +265,8 @@ class Kernel:
                 parts.append(f"{facts.registers} registers, {facts.spill_bytes} bytes spilled")
             parts.append(f"{self.compiled.manifest.shared_bytes} bytes shared")
         parts.append("cached" if self.cached else f"compiled in {seconds(self.compile_seconds)}")
+        if self.simulator_seconds:
+            parts.append(f"built the simulator in {seconds(self.simulator_seconds)}")
         if self.last_run is not None and self.last_run.seconds is not None:
             parts.append(f"ran in {seconds(self.last_run.seconds)}")
         return parts

@@ -34,6 +34,7 @@ class RunningCell:
     """Shows one line per kernel when it is first compiled or used, and all that can be opened when the cell ends."""
 
     def __init__(self, shell: InteractiveShell, first_line: FirstLine, chosen: Options) -> None:
+        self._shell = shell
         self.first_line = first_line
         self.options = chosen
         self.summary = CellSummary()
@@ -60,6 +61,7 @@ class RunningCell:
         self._add(kernel)
 
     def launched(self, kernel: Kernel) -> None:
+        self._stop_ticker()
         self._add(kernel)
 
     def _add(self, kernel: Kernel) -> None:
@@ -73,6 +75,11 @@ class RunningCell:
             self._ticker.stop()
             self._ticker = None
         self.summary.progress = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a front end shows the cell's outputs as they come, and so could hold a panel."""
+        return self._output.can_update and hasattr(self._shell, "kernel")
 
     # ---------------------------------------------------------------------------------------------------- how it ends
 

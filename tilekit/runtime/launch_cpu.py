@@ -41,6 +41,7 @@ class CpuDevice:
         self.cache_dir = cache_dir
         self.compiler = compiler
         self.runtime: Runtime = build_runtime(cache_dir, compiler)
+        self._untold = self.runtime.seconds
         self.simulator = Simulator(self.runtime.library)
         self.lock = threading.Lock()  # one launch at a time, its copies included: they share the pool of regions
 
@@ -49,6 +50,11 @@ class CpuDevice:
         if not self.runtime.library.exists():
             self.runtime = build_runtime(self.cache_dir, self.compiler)
         return self.simulator
+
+    def build_seconds(self) -> float:
+        """What building the runtime took; told once, to the kernel that had to wait for it."""
+        taken, self._untold = self._untold, 0.0
+        return taken
 
     def interrupt(self) -> None:
         """Stop the running launch, from another thread."""
