@@ -180,12 +180,8 @@ class CudaKernel:
 
     def _load(self, index: int) -> tuple[Context, Any]:
         there = context(index)
-        check_target(self.manifest, there.gpu)
-        needed, limit = self.manifest.shared_bytes, there.gpu.shared_memory_per_block
-        if needed > limit:
-            raise LaunchError(
-                "TK628", f"{self.manifest.kernel} needs {needed} bytes of shared memory, and {there.gpu} has {limit}"
-            )
+        check_fits(self.manifest, there.gpu)
+        needed = self.manifest.shared_bytes
         with there:
             module = there.ask("cuModuleLoadData", self._cubin)
             function = there.ask("cuModuleGetFunction", module, self.manifest.kernel.encode())
@@ -196,16 +192,18 @@ class CudaKernel:
         return there, function
 
 
-def check_target(manifest: Manifest, gpu: Gpu) -> None:
+def check_fits(manifest: Manifest, gpu: Gpu) -> None:
     """Refuse to load what this GPU cannot run: a cubin runs on its own generation only, with `a` on its own model."""
     built_for = targets.parse(manifest.target)
-    if runs_on(built_for, gpu.capability):
-        return
-    raise LaunchError(
-        "TK627",
-        f"{manifest.kernel} is compiled for {built_for}, which {gpu} does not run",
-        help=f"compile it for {targets.best_for(gpu.capability)}, or pass CPU tensors to run it on the CPU",
-    )
+    if not runs_on(built_for, gpu.capability):
+        raise LaunchError(
+            "TK627",
+            f"{manifest.kernel} is compiled for {built_for}, which {gpu} does not run",
+            help=f"compile it for {targets.best_for(gpu.capability)}, or pass CPU tensors to run it on the CPU",
+        )
+    needed, limit = manifest.shared_bytes, gpu.shared_memory_per_block
+    if needed > limit:
+        raise LaunchError("TK628", f"{manifest.kernel} needs {needed} bytes of shared memory, and {gpu} has {limit}")
 
 
 def runs_on(built_for: Target, capability: tuple[int, int]) -> bool:
