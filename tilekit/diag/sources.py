@@ -64,7 +64,9 @@ class Sources:
         start = def_line(code)
         line = start + span.line
         text = linecache.getline(filename, line).rstrip("\r\n")
-        return Location(filename, (self.display or _display[0])(filename), line, span.col, start + span.end_line, span.end_col, text)
+        return Location(
+            filename, (self.display or _display[0])(filename), line, span.col, start + span.end_line, span.end_col, text
+        )
 
 
 @dataclass(frozen=True)

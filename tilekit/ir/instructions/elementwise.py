@@ -30,7 +30,7 @@ Combine: TypeAlias = Callable[[Expr, Expr], Expr]
 
 UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     "neg": scalar.neg,
-        "logical_not": scalar.logical_not,
+    "logical_not": scalar.logical_not,
     **{
         name: (lambda x, name=name: scalar.call(name, [x]))
         for name in ("abs", "exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round")
@@ -284,7 +284,9 @@ class ElementwiseMethods(Surface):
         self._tile(op, x)
         return self._emit(ElementwiseUnaryInst.create(x, op, out))
 
-    def _binary(self, op: str, x: RegisterTensor | Number, y: RegisterTensor | Number, out: RegisterTensor | None) -> RegisterTensor:
+    def _binary(
+        self, op: str, x: RegisterTensor | Number, y: RegisterTensor | Number, out: RegisterTensor | None
+    ) -> RegisterTensor:
         x, y = self._tiles(op, x, y)
         return self._emit(ElementwiseBinaryInst.create(x, y, op, out))
 
@@ -355,9 +357,7 @@ class ElementwiseMethods(Surface):
         """Return one over the square root of each element; float tiles."""
         return self._unary("rsqrt", x, out)
 
-    def clip(
-        self, x: RegisterTensor, min: Number, max: Number, *, out: RegisterTensor | None = None
-    ) -> RegisterTensor:
+    def clip(self, x: RegisterTensor, min: Number, max: Number, *, out: RegisterTensor | None = None) -> RegisterTensor:
         """Return `x` limited to [min, max]: first raised to `min`, then lowered to `max`."""
         return self._binary("minimum", self._binary("maximum", x, min, None), max, out)
 

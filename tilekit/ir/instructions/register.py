@@ -31,9 +31,7 @@ class AllocateRegisterInst(Instruction, opcode="register_tensor", effects=PURE, 
     def create(
         output: RegisterTensor, f_init: Callable[[tuple[Var, ...]], Expr | float] | None = None
     ) -> AllocateRegisterInst:
-        axes = tuple(
-            scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(output.shape))
-        )
+        axes = tuple(scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(output.shape)))
         if f_init is None:
             return AllocateRegisterInst(output)
         init = scalar.as_expr(f_init(axes), output.dtype)
