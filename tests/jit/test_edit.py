@@ -125,6 +125,17 @@ def test_arguments_that_overlap_are_compared_as_they_overlap():
     assert kernel.compare().same
 
 
+def test_arrays_in_memory_of_torch_are_compared():
+    handle = Twice(11)
+    x, y = torch.randn(100), torch.zeros(100)
+    arrays = x.numpy(), y.numpy()
+    handle(100, *arrays)
+    assert torch.equal(y, 2 * x)
+    kernel = handle.last
+    kernel.recompile(kernel.source.replace("* 2.0f", "* (1.0f + 1.0f)"))
+    assert kernel.compare().same
+
+
 def test_an_error_in_an_edit_still_finds_the_line_of_the_kernel():
     handle, kernel, x, y = called(10)
     line = next(t for t in kernel.source.splitlines() if "x_ptr[" in t)

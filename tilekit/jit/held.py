@@ -60,7 +60,8 @@ def _copy(tensor: Any, storages: dict[int, Any]) -> Any:
 
 
 def _root(array: Any) -> Any:
-    while tensors.is_tensor(array.base):
+    """The NumPy array that this one is a view of in the end; its memory may be torch's."""
+    while tensors.is_tensor(array.base) and tensors.library_of(array.base) is Library.NUMPY:
         array = array.base
     return array
 
