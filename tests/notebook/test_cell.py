@@ -85,3 +85,20 @@ def test_the_last_expression_keeps_its_place():
     tree = cell.rewrite_tree(ast.parse(rewritten("%%tilus\n\n(a +\n b)\n")))
     end = tree.body[-1].value
     assert (end.lineno, end.args[1].lineno, end.args[1].end_lineno) == (3, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "outer, body, above",
+    [
+        ("%%time\n%%tilus --help\nx\n", "x\n", 1),
+        ("%%time\n\n%%capture c\n%%tilus\nx\ny", "x\ny\n", 3),
+        ("%%time\n%%tilus\n", "", 1),
+        ("%%tilus\nx", "x", 0),
+        ("%%time\n%%tilus\nx\ny", "y", None),
+        ("x\n%%tilus\ny", "y", None),
+        ("f()", "y", None),
+        ("", "y", None),
+    ],
+)
+def test_what_lies_above_an_inner_cell_is_counted(outer, body, above):
+    assert cell.lines_above(outer, body) == above

@@ -226,6 +226,17 @@ def test_kernels_of_two_timed_cells_keep_their_own_lines(notebook: Notebook):
     assert notebook.ran("torch.equal(z, x - y)").value is True
 
 
+def test_a_semicolon_silences_a_timed_cell(notebook: Notebook):
+    assert notebook.ran("%%time\n%%tilus\n6 * 7").value == 42
+    assert notebook.ran("%%time\n%%tilus\n6 * 7;").value is None
+
+
+def test_it_runs_in_the_profiler_and_the_timer(notebook: Notebook):
+    assert notebook.ran("%%prun -q\n%%tilus\nimport tilus\nname = tilus.__name__").value is None
+    assert notebook.ran("name").value == "tilekit"
+    assert "per loop" in notebook.ran("%%timeit -n2 -r1\n%%tilus\nimport tilus").stdout
+
+
 def test_it_can_be_called_as_a_magic_function(notebook: Notebook):
     assert notebook.ran("get_ipython().run_cell_magic('tilus', '', 'import tilus\\ntilus.__name__')").value == "tilekit"
     ran = notebook.run("get_ipython().run_cell_magic('tilus', '--nothing', '1')")

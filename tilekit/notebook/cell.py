@@ -65,6 +65,17 @@ def _lines_in_strings(text: str) -> set[int]:
     return inside
 
 
+def lines_above(outer: str, body: str) -> int | None:
+    """How many lines of a cell lie above its `%%tilus`, if only other magics do and `body` is all that follows."""
+    lines = outer.splitlines()
+    for number, line in enumerate(lines):
+        if _FIRST_LINE.match(line):
+            return number if "\n".join(lines[number + 1 :]).rstrip() == body.rstrip() else None
+        if line.strip() and not line.startswith("%%"):
+            return None
+    return None
+
+
 def first_line(tree: ast.Module) -> str | None:
     """The `%%tilus` line of a rewritten cell; None for any other tree."""
     match tree.body[:1]:

@@ -6,10 +6,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.magic import no_var_expand
+from IPython.core.magic import no_var_expand, output_can_be_silenced
 
 from tilekit.diag import TilekitError, errors, sources
 from tilekit.jit.script import Script
@@ -40,14 +39,6 @@ def unload(shell: InteractiveShell) -> None:
         delattr(shell, _ATTRIBUTE)
 
 
-@dataclass(frozen=True)
-class InnerCell:
-    """A `%%tilus` cell that runs inside another one: below `%%time` or `%%capture`, or called as a magic."""
-
-    filename: str
-    tree: ast.Module
-
-
 class Extension:
     """What one shell has of tilekit."""
 
@@ -56,9 +47,7 @@ class Extension:
         self.shell: Any = shell
         self.running: list[RunningCell] = []
         self._outermost: ExecutionInfo | None = None  # the cell that the person runs now
-        self._is_fresh = False  # whether that cell has not been seen as a tree yet
         self._text = ""  # the last `%%tilus` cell that was rewritten
-        self._inner: list[InnerCell] = []
         self._asked_driver = False
         self._magic = as_magic(self)
 
@@ -88,11 +77,15 @@ class Extension:
     # ------------------------------------------------------------------------------------------------ rewriting a cell
 
     def rewrite_lines(self, lines: list[str]) -> list[str]:
-        """The lines of a cell as IPython shall read them: see `cell.rewrite_lines`."""
+        """The lines of a cell as IPython shall read them: see `cell.rewrite_lines`.
+
+        A cell inside another one, below `%%time` or `%%capture`, stays a call of the magic: those who run it need not
+        know of trees, and some call the file of every cell by the same name.
+        """
+        outer = self._outermost
         try:
             rewritten = cell.rewrite_lines(lines)
         except cell.Misplaced as problem:
-            outer = self._outermost
             above = 0 if outer is None else lines_before(outer.raw_cell or "", "".join(lines))
             number = self.shell.execution_count if outer is None else self._cell_number()
             line = FirstLine(problem.text.rstrip(), f"Cell In[{number}]", problem.line + above)
@@ -102,8 +95,9 @@ class Extension:
                 help="move it to the top, or split the cell in two",
             )
             raise line.placed(error, line.span) from None
-        if rewritten is not lines:
-            self._text = "".join(lines)
+        if rewritten is lines or outer is not None:
+            return lines
+        self._text = "".join(lines)
         return rewritten
 
     # a terminal asks at each Enter whether the cell is complete, and must then see the magic, which waits for its end
@@ -111,43 +105,22 @@ class Extension:
 
     def visit(self, node: ast.Module) -> ast.Module:
         """The tree of a `%%tilus` cell with the calls around it; IPython hands every tree to this method."""
-        is_outermost, self._is_fresh = self._is_fresh, False
-        line = cell.first_line(node)
-        if line is None:
+        if cell.first_line(node) is None:
             return node
         # blank lines above the magic were moved below it
         ast.increment_lineno(node.body[0], self._text.partition(options.MAGIC)[0].count("\n"))
-        tree = cell.rewrite_tree(node, show_assignment=self.shell.ast_node_interactivity == "last_expr_or_assign")
-        if is_outermost:
-            return tree
-        self._inner.append(self._in_its_own_file(tree))
-        call = ast.copy_location(ast.Expr(cell.call("run", ast.Constant(len(self._inner) - 1))), node.body[0])
-        return ast.fix_missing_locations(ast.Module([call], []))
-
-    def _in_its_own_file(self, tree: ast.Module) -> InnerCell:
-        """Give a cell that another magic runs a file name of its own, and the lines of the cell that it is part of.
-
-        `%%time` calls the file of every cell `<timed exec>`, and then a kernel would find the lines of a later cell.
-        """
-        text, outer = self._text, (self._outermost and self._outermost.raw_cell) or ""
-        if above := lines_before(outer, text):
-            ast.increment_lineno(tree, above)
-            text = outer
-        return InnerCell(self.shell.compile.cache(text, self._cell_number(), raw_code=text), tree)
+        return cell.rewrite_tree(node, show_assignment=self.shell.ast_node_interactivity == "last_expr_or_assign")
 
     # ------------------------------------------------------------------------------------------------ running a cell
 
     def before_cell(self, info: ExecutionInfo) -> None:
         if self._outermost is None or info.store_history:
             self._outermost = info
-            self._is_fresh = True
-            self._inner.clear()
 
     def after_cell(self, result: ExecutionResult) -> None:
         """However the cell ended, what `begin` set is undone."""
         if result.info is self._outermost:
             self._outermost = None
-            self._is_fresh = False
             self._close_running()
 
     def begin(self, line: str) -> None:
@@ -176,25 +149,28 @@ class Extension:
         self._asked_driver = True
         return device.survey().problem
 
-    def run(self, number: int) -> Any:
-        """Run a cell that stands inside another one, and give the value of its last expression."""
-        inner = self._inner[number]
-        *body, end = inner.tree.body
-        assert isinstance(end, ast.Expr)
+    def run_inside(self, line: str, body: str) -> Any:
+        """Run a cell that stands inside another one, and give the value of its last expression.
+
+        It gets a file name of its own, and where it is the end of the outer cell, the lines of that one.
+        """
+        self._text = text = f"{options.MAGIC} {line}\n{body}"
+        shell = self.shell
+        source = shell.transform_cell("".join(cell.rewrite_lines(text.splitlines(keepends=True))))
+        tree = shell.transform_ast(shell.compile.ast_parse(source))
+        outer = (self._outermost and self._outermost.raw_cell) or ""
+        above = cell.lines_above(outer, body)
+        if above is not None:
+            ast.increment_lineno(tree, above)
+            text = outer
+        filename = shell.compile.cache(text, self._cell_number(), raw_code=text)
+        *before, end = tree.body
         depth = len(self.running)
-        compile_ = self.shell.compile
         try:
-            exec(compile_(ast.Module(body, []), inner.filename, "exec"), self.shell.user_ns)
-            return eval(compile_(ast.Expression(end.value), inner.filename, "eval"), self.shell.user_ns)
+            exec(shell.compile(ast.Module(before, []), filename, "exec"), shell.user_ns)
+            return eval(shell.compile(ast.Expression(end.value), filename, "eval"), shell.user_ns)
         finally:
             self._close_running(depth)
-
-    def run_text(self, line: str, body: str) -> Any:
-        """Run a cell that is called as a magic function."""
-        shell = self.shell
-        self._is_fresh = False
-        tree = shell.transform_ast(shell.compile.ast_parse(shell.transform_cell(f"%%tilus {line}\n{body}")))
-        return eval(shell.compile(ast.Expression(tree.body[0].value), "<tilus>", "eval"), shell.user_ns)
 
     def _close_running(self, depth: int = 0) -> None:
         while len(self.running) > depth:
@@ -215,11 +191,12 @@ class Extension:
 
 
 def as_magic(extension: Extension) -> Callable[[str, str], Any]:
-    """The cell as a magic function: for `%%tilus?`, for the list of magics, and for callers."""
+    """The cell as a magic function: for other magics that hold one, for `%%tilus?`, and for the list of magics."""
 
     @no_var_expand
+    @output_can_be_silenced
     def tilus(line: str, body: str) -> Any:
-        return extension.run_text(line, body)
+        return extension.run_inside(line, body)
 
     tilus.__doc__ = options.HELP
     return tilus
