@@ -32,6 +32,19 @@ def test_installed_it_answers_for_every_module():
     assert out == "1\n"
 
 
+def test_helper_methods_name_the_tensors_that_they_take():
+    out = run("""
+        import sys, tilekit
+        tilekit.install_as_tilus()
+        from tilus import RegisterTensor
+        import tilus
+        assert tilus.GlobalTensor.__module__ == RegisterTensor.__module__ == "tilekit.ir.tensor"
+        assert {"GlobalTensor", "RegisterTensor"} <= set(dir(tilus))
+        print(hasattr(tilus, "RegistrTensor"))
+    """)
+    assert out == "False\n"
+
+
 def test_a_module_that_tilekit_does_not_have_is_named():
     said = run("import tilekit; tilekit.install_as_tilus(); import tilus.nowhere", fails=True)
     assert said.splitlines()[-1] == (

@@ -147,6 +147,9 @@ from tilekit.lang.autotune import autotune
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from tilekit.ir.tensor import GlobalTensor as GlobalTensor
+    from tilekit.ir.tensor import RegisterTensor as RegisterTensor
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -286,6 +289,19 @@ __all__ = [
     "uint8x4",
     "void_p",
 ]
+
+# what a helper method takes; these bring the compiler, so they are loaded where a script names them
+_TENSORS = ("GlobalTensor", "RegisterTensor")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TENSORS:
+        return getattr(importlib.import_module("tilekit.ir.tensor"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_TENSORS})
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
