@@ -1,46 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in printed form that say, in comments, which passes to run on them and what must come out.
+"""The `.tile` files of this folder: programs in printed form that say which passes to run and what must come out."""
 
-# RUN: declare_to_let, let_propagation      (or `default`: the whole pipeline)
-# CHECK: text          in the output, below the last text that was found
-# CHECK-NOT: text      nowhere in the output
-"""
-
-import re
 from pathlib import Path
 
 import pytest
 
+from tests import filecheck
 from tilekit import transforms
-from tilekit.ir.text import parser
-from tilekit.ir.tools import verify
 
-TILES = sorted(Path(__file__).parent.glob("*.tile"))
-
-
-def passes_of(text: str) -> list[transforms.Pass]:
-    (names,) = re.findall(r"^ *# RUN: (.*)$", text, re.MULTILINE)
-    if names == "default":
-        return transforms.get_default_passes()
-    return [getattr(transforms, f"{name}_pass")() for name in names.split(", ")]
+FOLDER = Path(__file__).parent
+FACTORIES = {
+    name.removesuffix("_pass"): getattr(transforms, name) for name in transforms.__all__ if name.endswith("_pass")
+}
 
 
-@pytest.mark.parametrize("path", TILES, ids=lambda path: path.stem)
-def test_tile_file_keeps_what_its_comments_say(path):
-    text = path.read_text()
-    prog = parser.parse_program(text)
-    verify(prog)
-    passes = passes_of(text)
-    after = transforms.run_passes(prog, passes, check=True)
-    printed = re.sub(" +", " ", str(after))
-    position = 0
-    for wanted in re.findall(r"^ *# CHECK: (.*)$", text, re.MULTILINE):
-        found = printed.find(wanted, position)
-        assert found >= 0, f"not found, or not below what came before it: {wanted}\n\n{after}"
-        position = found + len(wanted)
-    for unwanted in re.findall(r"^ *# CHECK-NOT: (.*)$", text, re.MULTILINE):
-        assert unwanted not in printed, f"found: {unwanted}\n\n{after}"
+def default(prog):
+    return transforms.run_passes(prog, transforms.get_default_passes(), check=True)
 
 
-def test_every_pass_has_a_tile_file():
-    assert {each.name for each in transforms.get_default_passes()} <= {path.stem for path in TILES}
+@pytest.mark.parametrize("case", filecheck.cases(FOLDER), ids=str)
+def test_tile_file_keeps_what_its_comments_say(case):
+    case.run({"default": default, **{name: factory() for name, factory in FACTORIES.items()}})
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_pass_has_one_name_everywhere(name):
+    assert FACTORIES[name]().name == name, f"name the class {name.title().replace('_', '')}Pass"
+    assert FACTORIES[name].__module__.endswith(f".{name}"), f"put {name}_pass() into tilekit/transforms/{name}.py"
+    assert (FOLDER / f"{name}.tile").is_file(), f"write tests/transforms/{name}.tile"
+
+
+def test_passes_of_a_compile_can_be_run_by_name():
+    missing = {each.name for each in transforms.get_default_passes()} - FACTORIES.keys()
+    assert not missing, f"name these in __all__ of tilekit/transforms/__init__.py: {sorted(missing)}"
