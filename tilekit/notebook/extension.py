@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import no_var_expand, output_can_be_silenced
+from IPython.display import display
 
 from tilekit.diag import TilekitError, errors, sources
+from tilekit.jit.kernel import Kernel
 from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, options
 from tilekit.notebook.options import FirstLine
+from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.running import RunningCell
 from tilekit.runtime import device
 
@@ -49,6 +52,8 @@ class Extension:
         self._outermost: ExecutionInfo | None = None  # the cell that the person runs now
         self._text = ""  # the last `%%tilus` cell that was rewritten
         self._asked_driver = False
+        # the panels of each cell that has some
+        self._desks: dict[str, Desk] = {}
         self._magic = as_magic(self)
 
     def open(self) -> None:
@@ -139,8 +144,21 @@ class Extension:
         """The end of a `%%tilus` cell, with the value of its last expression."""
         defined = [self.shell.user_ns.get(name) for name in classes]
         scripts = [cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)]
-        self.running[-1].finish(scripts, self._driver_problem())
+        running = self.running[-1]
+        running.finish(scripts, self._driver_problem())
+        if running.is_live and running.summary.kernels:
+            self._show_panels(running.summary.kernels)
         return value
+
+    def _show_panels(self, kernels: Sequence[Kernel]) -> None:
+        """One bar below the lines of the cell, closed; a rerun of the cell keeps open what was open."""
+        desk = Desk(kernels)
+        place = _cell_id(self.shell)
+        before = self._desks.pop(place, None)
+        if before is not None:
+            desk.take_over(before)
+        self._desks[place] = desk
+        display(desk.bar)
 
     def _driver_problem(self) -> str | None:
         """Why the GPU of this machine cannot be used, the first time that it is asked."""
@@ -188,6 +206,12 @@ class Extension:
         """The number of the cell that runs: the shell's own counter is already at the next one."""
         history = self.shell.history_manager
         return self.shell.execution_count if history is None else len(history.input_hist_parsed) - 1
+
+
+def _cell_id(shell: Any) -> str:
+    """What the front end calls the cell that runs; without a name every cell is another one."""
+    metadata = shell.kernel.get_parent().get("metadata", {})
+    return str(metadata.get("cellId") or f"execution {shell.execution_count}")
 
 
 def as_magic(extension: Extension) -> Callable[[str, str], Any]:

@@ -35,6 +35,13 @@ class Desk:
         self.bar = PanelBar([], self._make)
         self.refresh()
 
+    def take_over(self, before: Desk) -> None:
+        """Open what was open in the panels of the cell's last run, and end those."""
+        shown, index = before.bar.shown, before.bar.kernel
+        before.bar.close()
+        self.bar.kernel = index if index < len(self.kernels) else 0
+        self.bar.shown = shown
+
     def refresh(self) -> None:
         """Say again which kernels there are, and which of them run an edit."""
         self.bar.kernels = [{"name": entry.name, "patched": entry.patched} for entry in map(_entry, self.kernels)]
