@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of a function is found through its code object, wherever it was written."""
 
+import argparse
 import ast
+import dataclasses
+import doctest
 import functools
+import http.server
+import inspect
 import linecache
+import types
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -235,3 +243,24 @@ def test_local_names_are_those_that_python_calls_local():
     )["function"]
     assert source.read(function).local_names == set("abcefghij") | {"rest", "named"}
     assert source.read(function).local_names == set(function.__code__.co_varnames)
+
+
+def _functions(code: types.CodeType) -> Iterator[types.FunctionType]:
+    """Every plain function that is defined in a piece of code, at any depth."""
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            is_function = part.co_flags & inspect.CO_NEWLOCALS and not part.co_name.startswith("<")
+            if is_function and not part.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+                yield types.FunctionType(part, {}, closure=tuple(types.CellType() for _ in part.co_freevars))
+            yield from _functions(part)
+
+
+@pytest.mark.parametrize("module", [inspect, dataclasses, argparse, doctest, http.server], ids=lambda m: m.__name__)
+def test_every_function_of_a_module_is_found(module):
+    path = module.__file__
+    found = list(_functions(compile(Path(path).read_text(), path, "exec")))
+    assert len(found) > 30
+    for function in found:
+        read = source.read(function)
+        assert read.node.name == function.__name__
+        assert linecache.getline(path, read.node.lineno).strip().startswith("def ")

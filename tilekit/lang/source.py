@@ -7,7 +7,7 @@ import ast
 import inspect
 import linecache
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType, FunctionType
@@ -136,7 +136,7 @@ def _is_of(node: ast.FunctionDef, code: CodeType) -> bool:
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     if node.name != code.co_name or tuple(a.arg for a in arguments) != code.co_varnames[: len(arguments)]:
         return False
-    written = {part.lineno for part in ast.walk(node) if isinstance(part, (ast.expr, ast.stmt))}
+    written = {line for part in ast.walk(node) for line in _lines(part)}
     return all(line is None or line in written or line == code.co_firstlineno for _, _, line in code.co_lines())
 
 
@@ -146,6 +146,15 @@ def _is_async(node: ast.AsyncFunctionDef, code: CodeType) -> errors.LanguageErro
     sources.register(name, code)
     at = Span(name, 0, start, 0, start + len("async"))
     return errors.LanguageError("TK103", f"{name} is async: a kernel awaits nothing", at=at).with_sources(sources)
+
+
+def _lines(node: ast.AST) -> Iterable[int]:
+    """The lines that code of this node may be said to stand on: its first, its last, and every one of a string."""
+    first: int | None = getattr(node, "lineno", None)
+    if first is None:
+        return ()
+    last: int = getattr(node, "end_lineno", first)
+    return range(first, last + 1) if isinstance(node, (ast.JoinedStr, ast.Constant)) else (first, last)
 
 
 def _changed(code: CodeType) -> errors.LanguageError:
