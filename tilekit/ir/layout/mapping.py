@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ def replica_terms(layout: RegisterLayout) -> Terms:
     return numbering(Source.THREAD, replicas, layout.spatial_size)
 
 
+@functools.lru_cache(maxsize=1024)
 def local_map(result: RegisterLayout, operand: RegisterLayout) -> Terms | None:
     """The register of `operand` that a thread needs for a register of `result`, to which it is broadcast (NumPy rules).
 
