@@ -20,6 +20,7 @@ LANGUAGE: dict[str, str] = {
     "TK112": "return cannot be used here",
     "TK113": "autotune space is not valid",
     "TK114": "rebinding under run-time control flow",
+    "TK115": "nested too deeply",
     "TK190": "printed IR cannot be read",
     "TK191": "program is not well formed",
     "TK192": "name is used where it has no value",

@@ -93,6 +93,15 @@ class LanguageError(TilekitError):
     """The kernel says something that the language does not have."""
 
 
+def too_deep() -> LanguageError:
+    """What a compiler that recurses says where Python lets it go no deeper."""
+    return LanguageError(
+        "TK115",
+        "the kernel is nested too deeply for the compiler",
+        help="name the parts of a long expression, and shorten chains of elif",
+    )
+
+
 class VerificationError(TilekitError):
     """A program breaks a rule of the IR."""
 

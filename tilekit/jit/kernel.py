@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
@@ -92,6 +93,8 @@ class Kernel:
                 raise
         except TilekitError as error:
             raise error.with_sources(sources) from error.__cause__
+        except RecursionError:
+            raise errors.too_deep().with_sources(sources) from None
         kernel = Kernel(script, program, schedule, machine, compiled, sources, time.perf_counter() - start)
         for watcher in watchers:
             watcher.compiled(kernel)

@@ -87,6 +87,8 @@ class Expressions:
             return function(*args, **kwargs)
         except TilekitError:
             raise
+        except RecursionError:
+            raise errors.too_deep() from None
         except Exception as problem:
             raise errors.LanguageError("TK109", f"{type(problem).__name__}: {problem}") from problem
 

@@ -64,6 +64,8 @@ def transpile(
         return Transpiled(_transpile(script, schedule, params, constants, divisibility, sources), sources)
     except TilekitError as error:
         raise error.with_sources(sources) from error.__cause__
+    except RecursionError:
+        raise errors.too_deep().with_sources(sources) from None
 
 
 def _transpile(
