@@ -3,18 +3,16 @@
 
 from collections.abc import Iterable
 
+from tilekit.lowir.functions import FUNCTIONS
+
 HEADER = "#include <tk/tk.h>\n\n"
 
 FLOATS = ("float", "double", "half", "nv_bfloat16")
 INTEGERS = ("int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t")
 SCALARS = (*FLOATS, *INTEGERS, "bool")
 
-UNARY = (
-    *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf"),
-    *("floor", "ceil", "trunc", "round", "abs"),
-)
-TESTS = ("isnan", "isinf")
+UNARY = (*(name for name, function in FUNCTIONS.items() if function.arity == 1 and not function.tests), "erf")
+TESTS = tuple(name for name, function in FUNCTIONS.items() if function.tests)
 BINARY = ("pow", "minimum", "maximum")
 OPERATORS = ("+", "-", "*", "/")
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")

@@ -74,7 +74,7 @@ FUNCTIONS: Mapping[str, ScalarFunction] = {
     "exp2": _transcendental(np.exp2),
     "log": _transcendental(np.log),
     "log2": _transcendental(np.log2),
-    "sqrt": _transcendental(np.sqrt),
+    "sqrt": ScalarFunction(1, Domain.FLOAT, _single(np.sqrt), exact=True),
     "rsqrt": _transcendental(lambda x: 1 / np.sqrt(x.astype(np.float64))),
     "sin": _transcendental(np.sin),
     "cos": _transcendental(np.cos),
@@ -101,6 +101,9 @@ FUNCTIONS: Mapping[str, ScalarFunction] = {
     "c_div": ScalarFunction(2, Domain.INT, _c_div, exact=True),
     "c_mod": ScalarFunction(2, Domain.INT, _c_mod, exact=True),
 }
+
+# the functions that Python's math module has too, under the same name
+MATH = tuple(name for name, function in FUNCTIONS.items() if function.arity == 1 and hasattr(math, name))
 
 
 def wide(value: Any) -> Any:
