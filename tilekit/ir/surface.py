@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from tilekit import dtypes
-from tilekit.diag import errors
+from tilekit.diag import errors, suggest
 from tilekit.ir.inst import Instruction
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor
-from tilekit.lowir import scalar
+from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
 Number: TypeAlias = "int | float | bool | Expr | dtypes.Literal"
@@ -29,7 +30,7 @@ class Surface:
     def _tile(self, op: str, x: object) -> None:
         if not isinstance(x, RegisterTensor):
             raise errors.LanguageError(
-                "TK215", f"{op} needs a register tensor, got {describe(x)}", help="load it first: self.load_global(…)"
+                "TK215", f"{op} needs a register tensor, got {describe(x)}", help=_instead(op, x)
             )
 
     def _tiles(
@@ -58,6 +59,36 @@ def typed(value: Number, dtype: dtypes.DataType) -> Expr:
             "TK212", f"{value} is a float and the tile is {dtype}", help="cast the tile, or write an integer"
         )
     return scalar.constant(dtype, value)
+
+
+def require(what: str, name: str, table: Iterable[str]) -> None:
+    """Refuse a name that is not in a table."""
+    if name in table:
+        return
+    near = suggest(name, table)
+    raise errors.LanguageError(
+        "TK102",
+        f"there is no {what} called {name!r}",
+        help=f"did you mean {near!r}?" if near else f"there are {', '.join(table)}",
+    )
+
+
+# operations on tiles that Python has for numbers, beside those of its math module
+_OF_NUMBERS = {"abs": "abs(a)", "maximum": "max(a, b)", "minimum": "min(a, b)", "+": "a + b"}
+
+
+def _instead(op: str, value: object) -> str | None:
+    """What to write where a tile is wanted and something else is given."""
+    if isinstance(value, GlobalTensor):
+        return "load it first: self.load_global(…)"
+    if not isinstance(value, (bool, int, float, Expr, dtypes.Literal)):
+        return None
+    dtype = scalar.dtype_of(scalar.as_expr(value))
+    if isinstance(dtype, dtypes.PointerType):
+        return "load it first: self.load_global(self.global_view(…), …)"
+    of_numbers = f"math.{op}(a)" if op in functions.MATH else _OF_NUMBERS.get(op)
+    tile = f"self.register_tensor(dtype={dtype}, shape=[…], init=a)"
+    return f"write {of_numbers} for a number, {tile} for a tile of it" if of_numbers else f"make a tile of it: {tile}"
 
 
 def describe(value: object) -> str:

@@ -20,9 +20,10 @@ from tilekit.ir.layout import mapping
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, broadcast_from, broadcast_to
 from tilekit.ir.machine import Machine, Steps
-from tilekit.ir.surface import Number, Surface, broadcast_shapes, same_dtype
+from tilekit.ir.surface import Number, Surface, broadcast_shapes, require, same_dtype
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar, scalar_eval
+from tilekit.lowir.functions import FUNCTIONS, Domain
 from tilekit.lowir.scalar import Expr
 
 Layouts: TypeAlias = Mapping[RegisterTensor, RegisterLayout]
@@ -37,7 +38,7 @@ UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     },
     "square": lambda x: scalar.mul(x, x),
 }
-FLOAT_ONLY = frozenset({"exp", "exp2", "log", "sin", "cos", "sqrt", "rsqrt", "round"})
+FLOAT_ONLY = frozenset(name for name in UNARY if name in FUNCTIONS and FUNCTIONS[name].domain is Domain.FLOAT)
 
 
 def _bitwise(of_integers: Combine, of_truths: Combine) -> Combine:
@@ -185,6 +186,13 @@ class ElementwiseUnaryInst(Elementwise, opcode="unary", effects=PURE, order=8):
 
     @staticmethod
     def create(x: RegisterTensor, op: str, output: RegisterTensor | None = None) -> ElementwiseUnaryInst:
+        if op in FUNCTIONS and op not in UNARY:
+            raise errors.LanguageError(
+                "TK102",
+                f"{op} is a function of numbers alone",
+                help=f"to have it on tiles, name it in UNARY of {__name__}",
+            )
+        require("function of one tile", op, UNARY)
         if op in FLOAT_ONLY and not x.dtype.is_float():
             raise errors.LanguageError(
                 "TK214", f"{op} needs a float tile, got {x.dtype}", help=f"cast it first: self.{op}(x.to(float32))"
@@ -210,6 +218,7 @@ class ElementwiseBinaryInst(Elementwise, opcode="binary", effects=PURE, order=8)
     def create(
         x: RegisterTensor, y: RegisterTensor, op: str, output: RegisterTensor | None = None
     ) -> ElementwiseBinaryInst:
+        require("function of two tiles", op, BINARY)
         if op in INTEGER_ONLY and x.dtype.is_float():
             raise errors.LanguageError("TK214", f"{op} needs integer tiles, got {x.dtype}")
         if op in ("logical_and", "logical_or") and x.dtype is not dtypes.boolean:

@@ -17,7 +17,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, broadcast_from
 from tilekit.ir.machine import Array, Machine, Steps
-from tilekit.ir.surface import Surface
+from tilekit.ir.surface import Surface, require
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Expr
@@ -84,6 +84,7 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
         keepdim: bool = False,
         output: RegisterTensor | None = None,
     ) -> ReduceInst:
+        require("reduction", op, REDUCTIONS)
         if op in ("any", "all") and x.dtype is not dtypes.boolean:
             raise errors.LanguageError("TK214", f"{op} needs a boolean tile, got {x.dtype}", help="compare it with 0")
         if op not in ("any", "all") and x.dtype is dtypes.boolean:
