@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any, cast
@@ -17,16 +18,22 @@ from tilekit.lowir.scalar import Expr, Var
 def recreate(inst: Instruction) -> Instruction:
     """The instruction made once more from its parts by `create()`, which raises where they do not fit together.
 
-    An argument of `create` is the field of its name, or `f_<field>`, the field as a function of the variables that the
-    instruction binds.
+    A parameter of `create` has the name of a field, or `f_<field>` for the field as a function of the variables that
+    the instruction binds.
     """
     create: Callable[..., Instruction] = getattr(type(inst), "create")  # noqa: B009 - subclasses have it, the base does not
     arguments: dict[str, Any] = {}
+    fields = {field.name for field in dataclasses.fields(inst)}
     for name in inspect.signature(create).parameters:
-        if name.startswith("f_"):
-            arguments[name] = _function_of_axes(inst, getattr(inst, name[2:]))
-        else:
-            arguments[name] = getattr(inst, name)
+        field = name.removeprefix("f_")
+        if field not in fields:
+            raise errors.VerificationError(
+                "TK191",
+                f"create() of {inst.opcode or type(inst).__name__} takes {name!r}, which is no field",
+                help=f"name its parameters as the fields are named: {', '.join(['output', *inst.roles()])}",
+            )
+        value = getattr(inst, field)
+        arguments[name] = value if field == name else _function_of_axes(inst, value)
     return create(**arguments)
 
 
