@@ -79,7 +79,8 @@ def _directive(name: str, number: int, line: str) -> tuple[str, str] | None:
     if not (comment := _COMMENT.match(line)):
         return None
     word, colon = comment[1], comment[2]
-    meant = word.isupper() and (colon or word in DIRECTIVES) or (colon and diag.suggest(word.upper(), DIRECTIVES))
+    is_near = diag.suggest(word.upper(), DIRECTIVES) is not None
+    meant = (colon and (word.isupper() or is_near)) or word in DIRECTIVES
     assert not meant, f"{name}: line {number + 1} is no directive, write `# {_nearest(word)}: text`: {line.strip()}"
     return None
 

@@ -59,9 +59,9 @@ def test_cases_of_a_file_run_their_passes(tmp_path):
 
 def test_an_unknown_pass_is_named_with_the_nearest_one():
     first, _ = filecheck.cases_of("two", CASES)
-    with pytest.raises(AssertionError, match="^two-1: there is no pass 'rename', did you mean 'renames'"):
+    with pytest.raises(AssertionError, match=r"^two-1: there is no pass 'rename', did you mean 'renames'"):
         first.run({"renames": rename})
-    with pytest.raises(AssertionError, match="^two-1: there is no pass 'rename'; there are fold, spill"):
+    with pytest.raises(AssertionError, match=r"^two-1: there is no pass 'rename'; there are fold, spill"):
         first.run({"fold": rename, "spill": rename})
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tilekit.ir import evaluator
+from tilekit.ir.tools import verify
 from tilekit.jit.evaluated import as_memory
 
 # relative error of a whole result, by dtype: ||out - ref|| / ||ref||
@@ -17,7 +18,10 @@ TOLERANCE = {torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 
 def evaluate(handle, args: Sequence) -> None:
     """Run it in the evaluator, on the caller's CPU tensors."""
-    program = handle._jit_instance_for(*args).transpiled_programs[0]
+    instance = handle._jit_instance_for(*args)
+    instance.check()  # raises what is wrong with the first schedule, if none works
+    program = instance.transpiled_programs[0]
+    verify(program)
     params = handle.params
     launch = [args[i] for i in params.kernel_params]
     evaluator.run(program, [as_memory(argument) for argument in launch], seed=int(torch.randint(1 << 30, ())))
