@@ -25,7 +25,8 @@ class Reply:
     traceback: str = ""
     error: str = ""
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # every form in which outputs came, in order
+    widgets: int = 0
+    # every form in which the other outputs came, in order
     history: list[str] = field(default_factory=list)
 
     def take(self, message: dict[str, Any]) -> None:
@@ -38,6 +39,8 @@ class Reply:
             case "error":
                 self.error = content["ename"]
                 self.traceback = _COLOR.sub("", "\n".join(content["traceback"]))
+            case "display_data" if "application/vnd.jupyter.widget-view+json" in content["data"]:
+                self.widgets += 1
             case "display_data" | "update_display_data":
                 name = content["transient"].get("display_id", str(len(self.shown)))
                 self.shown[name] = content["data"]
