@@ -234,11 +234,10 @@ def test_variables_are_told_apart_by_identity():
 
 
 def test_special_variables_have_one_object_each():
-    assert scalar.block_idx(0) is scalar.block_idx(0) is scalar.special_var("block_idx_x")
+    assert scalar.block_idx(0) is scalar.block_idx(0)
     assert scalar.block_idx(0) is not scalar.block_idx(1)
     assert scalar.name_hint(scalar.grid_dim(2)) == "grid_dim_z"
     assert scalar.dtype_of(scalar.thread_idx()) is int32
-    assert scalar.special_var("n") is None
 
 
 # ------------------------------------------------------------------------------------------- hidet's operators, read

@@ -29,11 +29,6 @@ _TYPES = {
 }
 
 
-def has_type(dtype: DataType) -> bool:
-    """Whether generated code can hold values of a dtype in variables of their own."""
-    return dtype in _TYPES
-
-
 def type_name(type_: Type | VoidType, *, const: bool = False) -> str:
     """The C++ spelling of a type; `const` says that a pointer's target is only read."""
     match type_:

@@ -135,15 +135,6 @@ _SPECIAL_NAMES = {
 }
 
 
-def special_var(name: str) -> Var | None:
-    """The special variable of a name that `name_hint` gives, None for any other name."""
-    found = next((theirs for theirs, ours in _SPECIAL_NAMES.items() if ours == name), None)
-    if found is None:
-        return None
-    base, axis = found.split(".")
-    return getattr(getattr(_vars, base), axis)
-
-
 def name_hint(v: Var) -> str:
     """The name that a variable should have in text."""
     if v.name is not None:

@@ -41,10 +41,6 @@ class Memory:
     def __getitem__(self, part: slice) -> Memory:
         return Memory(self.buffer[part], self.written[part])
 
-    def as_array(self, dtype: DataType) -> Array:
-        """The elements, as a view."""
-        return self.buffer.view(dtypes.numpy_dtype(dtype))
-
 
 @dataclass(frozen=True, eq=False)
 class Window:
