@@ -28,7 +28,7 @@ from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import launch_cpu
+from tilekit.runtime import gpu_child, launch_cpu
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
@@ -80,13 +80,31 @@ class CompiledProgram:
         """JSON: for each line of the source, where its instruction was written, or null."""
         return self.entry.text(LINES)
 
-    def load(self, device: DeviceKind, config: Config) -> CpuRunner | CudaKernel:
-        """Make it ready to launch."""
+    def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
+        """Make it ready to launch; `index` counts the GPUs."""
         if device is DeviceKind.CUDA:
-            return CudaKernel(self.manifest, self.entry.files[CUBIN])
+            kernel = CudaKernel(self.manifest, self.entry.files[CUBIN])
+            return kernel if self.edit is None else UnseenKernel(kernel, self.entry.files[CUBIN], index)
         cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
         kernel = CpuKernel(self.manifest, self.entry.path(LIBRARY), self.entry.files[LIBRARY], cpu)
         return CpuRunner(kernel, config, cpu.build_seconds())
+
+
+@dataclass
+class UnseenKernel:
+    """An edited kernel on a GPU: its first launch goes to a child process, which dies in our stead if it is wrong."""
+
+    kernel: CudaKernel
+    cubin: bytes
+    index: int
+    ended_well: bool = False
+
+    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
+        if self.ended_well:
+            return self.kernel.launch(arguments)
+        stats = gpu_child.child(self.index).run(self.kernel.manifest, self.cubin, arguments)
+        self.ended_well = True
+        return stats
 
 
 @dataclass(frozen=True)

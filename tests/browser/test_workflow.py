@@ -109,6 +109,13 @@ def test_an_edit_is_marked_mended_compared_run_and_reverted(notebook, artifact):
     assert page.locator(".tk-bar").count() == 1
 
 
+def test_the_line_of_the_kernel_stands_above_its_panels(notebook):
+    line = notebook.page.locator(".tk-static .tk-line")
+    line.wait_for()
+    assert "Scale sm_90a · CPU simulator · " in line.inner_text()
+    assert notebook.page.locator(".tk-static details").count() == 0
+
+
 def test_a_rerun_of_the_cell_keeps_open_what_was_open(notebook):
     page = notebook.page
     open_panel(notebook, "Passes")

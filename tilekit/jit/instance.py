@@ -16,6 +16,7 @@ from tilekit.diag.sources import Sources
 from tilekit.jit import observer
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.observer import Identity
 from tilekit.lang.params import CallParameters
 from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.target import Target
@@ -124,7 +125,7 @@ class JitInstance:
             program = self._program(index)
             try:
                 if program is not None:
-                    return Kernel.build(self.script_cls.__name__, program, schedule, machine, self.sources)
+                    return Kernel.build(self._identity(schedule, machine), program, schedule, machine, self.sources)
                 problem = next(f.error for f in self.failed_scheduling if f.schedule is schedule)
             except errors.ToolchainError:
                 raise  # a missing or refusing compiler is not the schedule's fault
@@ -134,6 +135,11 @@ class JitInstance:
             first = first or problem
         assert first is not None
         raise _of_all(first, failures)
+
+    def _identity(self, schedule: Mapping[str, Any], machine: Machine) -> Identity:
+        chosen = ", ".join(f"{name}={value}" for name, value in schedule.items())
+        specialization = f"{self.instance_name}({chosen})"
+        return Identity(self.script_cls.__name__, specialization, machine.target.name, machine.device.kind.value)
 
     def check(self) -> None:
         """Raise what is wrong if no schedule gives a program; nothing is compiled."""

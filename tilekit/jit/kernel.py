@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
@@ -18,12 +18,13 @@ from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited
 from tilekit.jit import held, observer
+from tilekit.jit.observer import Identity
 from tilekit.runtime import device
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.drivers import CompiledProgram
+    from tilekit.drivers import CompiledProgram, CpuRunner
     from tilekit.ir.prog import Program
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
@@ -57,7 +58,7 @@ class Kernel:
     `compiled` is None where there is no C++ compiler for the CPU: then the evaluator runs the program, slowly.
     """
 
-    script: str
+    identity: Identity
     program: Program
     schedule: Mapping[str, Any]
     machine: Machine
@@ -73,7 +74,9 @@ class Kernel:
     _last_arguments: tuple[Any, ...] | None = None
 
     @staticmethod
-    def build(script: str, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources) -> Kernel:
+    def build(
+        identity: Identity, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources
+    ) -> Kernel:
         """Compile, or find in the cache."""
         # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")
@@ -82,12 +85,13 @@ class Kernel:
 
         def stage(name: str) -> None:
             for watcher in watchers:
-                watcher.compiling(script, name)
+                watcher.compiling(identity.script, name)
 
         kind = machine.device.kind
         compiled: CompiledProgram | None = None
         try:
-            compiled = drivers.build_program(program, machine.target, kind, machine.config, on_stage=stage)
+            sinks = observer.sinks(identity)
+            compiled = drivers.build_program(program, machine.target, kind, machine.config, sinks, on_stage=stage)
         except ToolchainError as error:
             if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
                 raise
@@ -95,7 +99,7 @@ class Kernel:
             raise error.with_sources(sources) from error.__cause__
         except RecursionError:
             raise errors.too_deep().with_sources(sources) from None
-        kernel = Kernel(script, program, schedule, machine, compiled, sources, time.perf_counter() - start)
+        kernel = Kernel(identity, program, schedule, machine, compiled, sources, time.perf_counter() - start)
         for watcher in watchers:
             watcher.compiled(kernel)
         return kernel
@@ -122,10 +126,16 @@ class Kernel:
     def _load(self, compiled: CompiledProgram | None) -> Runner:
         if compiled is None:
             return importlib.import_module("tilekit.jit.evaluated").Evaluated(self.program)
-        runner = compiled.load(self.machine.device.kind, self.machine.config)
-        if isinstance(runner, importlib.import_module("tilekit.drivers").CpuRunner):
-            self.simulator_seconds += runner.simulator_seconds
+        where = self.machine.device
+        runner = compiled.load(where.kind, self.machine.config, where.index)
+        if where.kind is DeviceKind.CPU:
+            self.simulator_seconds += cast("CpuRunner", runner).simulator_seconds
         return runner
+
+    @property
+    def script(self) -> str:
+        """The name of the script class."""
+        return self.identity.script
 
     # ------------------------------------------------------------------------------------------------ a person's edit
 

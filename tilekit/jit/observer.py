@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from tilekit.events import Sink
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
@@ -21,7 +24,36 @@ class Observer(Protocol):
     def launched(self, kernel: Kernel) -> None: ...
 
 
+@dataclass(frozen=True)
+class Identity:
+    """Which kernel is compiled, in words that a changed body does not change."""
+
+    script: str
+    specialization: str
+    target: str
+    device: str
+
+
+# gives a sink that wants to hear of the compile of a kernel, or None
+Listener = Callable[[Identity], "Sink | None"]
+
 _observers: list[Observer] = []
+_listeners: list[Listener] = []
+
+
+def listen(listener: Listener) -> None:
+    """Ask `listener` at every compile from now on."""
+    _listeners.append(listener)
+
+
+def unlisten(listener: Listener) -> None:
+    """Ask it no more."""
+    _listeners.remove(listener)
+
+
+def sinks(kernel: Identity) -> tuple[Sink, ...]:
+    """Everybody who wants to hear of this compile."""
+    return tuple(sink for listener in _listeners if (sink := listener(kernel)) is not None)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from tilekit.diag import TilekitError, errors, sources
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, options
+from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
 from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.running import RunningCell
@@ -54,6 +55,7 @@ class Extension:
         self._asked_driver = False
         # the panels of each cell that has some
         self._desks: dict[str, Desk] = {}
+        self.edits = NotebookEdits()
         self._magic = as_magic(self)
 
     def open(self) -> None:
@@ -66,6 +68,7 @@ class Extension:
         completion.register(shell)
         displays.register(shell)
         sources.set_display(self.display_name)
+        self.edits.open()
 
     def close(self) -> None:
         shell = self.shell
@@ -78,6 +81,7 @@ class Extension:
         completion.unregister(shell)
         displays.unregister(shell)
         sources.set_display(None)
+        self.edits.close()
 
     # ------------------------------------------------------------------------------------------------ rewriting a cell
 
@@ -145,14 +149,15 @@ class Extension:
         defined = [self.shell.user_ns.get(name) for name in classes]
         scripts = [cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)]
         running = self.running[-1]
-        running.finish(scripts, self._driver_problem())
+        remarks = [line for kernel in running.summary.kernels for line in self.edits.remarks(kernel)]
+        running.finish(scripts, [*filter(None, [self._driver_problem()]), *remarks])
         if running.is_live and running.summary.kernels:
             self._show_panels(running.summary.kernels)
         return value
 
     def _show_panels(self, kernels: Sequence[Kernel]) -> None:
         """One bar below the lines of the cell, closed; a rerun of the cell keeps open what was open."""
-        desk = Desk(kernels)
+        desk = Desk(kernels, self.edits)
         place = _cell_id(self.shell)
         before = self._desks.pop(place, None)
         if before is not None:

@@ -83,7 +83,7 @@ class RunningCell:
 
     # ---------------------------------------------------------------------------------------------------- how it ends
 
-    def finish(self, classes: list[type[Script]], remark: str | None) -> None:
+    def finish(self, classes: list[type[Script]], remarks: list[str]) -> None:
         """Wait for the GPUs, compile what `--args` asks for, and check the classes that nothing was compiled of."""
         for index in sorted({k.machine.device.index for k in self.summary.kernels if _is_cuda(k) and k.launches}):
             launch_cuda.synchronize(index)
@@ -94,7 +94,7 @@ class RunningCell:
                 raise self.first_line.placed(error, self.options.args_at or self.first_line.span) from None
         compiled = {kernel.script for kernel in self.summary.kernels}
         self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
-        self.summary.notes += [] if remark is None else [remark]
+        self.summary.notes += remarks
         self.close()
 
     def _compile_only(self, classes: list[type[Script]], arguments: tuple[Any, ...]) -> None:

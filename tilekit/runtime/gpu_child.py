@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 import signal
@@ -406,3 +407,9 @@ class _Launch:
 
 def _pages(nbytes: int) -> int:
     return max(1, -(-nbytes // _PAGE)) * _PAGE
+
+
+@functools.cache
+def child(index: int) -> GpuChild:
+    """The child of this process for a GPU, kept warm."""
+    return GpuChild(index)

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import tilekit as tilus
-from tilekit import float32, int32
+from tilekit import config, float32, int32
+from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels.desk import Desk, SourceDesk
 
 
@@ -22,12 +23,19 @@ class Half(tilus.Script):
         self.store_global(g, self.load_global(g, offsets=[at], shape=[128]) * 0.5, offsets=[at])
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path):
+    tilus.option.cache_dir(tmp_path / "cache")
+    yield
+    config.clear_session_defaults()
+
+
 @pytest.fixture
 def opened(request):
     handle = Half(abs(hash(request.node.name)) % 1000)
     x = torch.ones(300)
     handle(300, x)
-    desk = Desk([handle.last])
+    desk = Desk([handle.last], NotebookEdits())
     return handle, x, SourceDesk(handle.last, desk), desk
 
 

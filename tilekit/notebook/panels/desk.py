@@ -14,6 +14,7 @@ from typing import Any
 from tilekit.diag import TilekitError, ToolchainError
 from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel, seconds
+from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels.bar import Entry, PanelBar
 from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.panels.passes import PassPanel
@@ -30,8 +31,9 @@ _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
 class Desk:
     """The bar of one cell and the panels that it opens."""
 
-    def __init__(self, kernels: Sequence[Kernel]) -> None:
+    def __init__(self, kernels: Sequence[Kernel], edits: NotebookEdits) -> None:
         self.kernels = tuple(kernels)
+        self.edits = edits
         self.bar = PanelBar([], self._make)
         self.refresh()
 
@@ -66,7 +68,7 @@ class SourceDesk:
             text=kernel.source,
             recompile=self.recompile,
             revert=self.revert,
-            status="an edit runs" if kernel.patched else "",
+            status=" · ".join(desk.edits.remarks(kernel)),
         )
 
     def recompile(self, text: str) -> Future[None]:
@@ -91,14 +93,15 @@ class SourceDesk:
             panel.set_trait("busy", False)
 
     def _recompile(self, text: str) -> None:
+        panel, seen = self.panel, self.kernel.source
         self.kernel.recompile(text)
-        panel = self.panel
+        told = self.desk.edits.store(self.kernel, text, seen)
         panel.set_trait("text", text)
         panel.set_trait("markers", [])
         if not self.kernel.patched:
             self._plain("this is the generated source")
             return
-        panel.set_trait("status", "PATCHED: every call of this kernel runs the edit")
+        panel.set_trait("status", " · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
         try:
             found = self.kernel.compare()
         except TilekitError as error:
@@ -111,9 +114,10 @@ class SourceDesk:
 
     def _revert(self) -> None:
         self.kernel.revert()
+        told = self.desk.edits.revert(self.kernel)
         self.panel.set_trait("text", self.kernel.source)
         self.panel.set_trait("markers", [])
-        self._plain("reverted to the generated source")
+        self._plain(" · ".join(["reverted to the generated source", *told]))
 
     def _plain(self, status: str) -> None:
         self.panel.set_trait("status", status)

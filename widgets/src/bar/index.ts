@@ -132,14 +132,21 @@ class Bar {
   }
 }
 
-/** The saved copy of what the panels show, which is there for those who read without a kernel. */
-function hideStatic(element: HTMLElement): void {
-  for (const copy of element.closest(".jp-OutputArea")?.querySelectorAll<HTMLElement>(".tk-static") ?? []) copy.hidden = true;
+/**
+ * The saved copy of what the panels show is there for those who read without a kernel. Its lines stay; what they open to
+ * is in the panels, so here, and only in the page, they are plain lines.
+ */
+function foldStatic(element: HTMLElement): void {
+  for (const copy of element.closest(".jp-OutputArea")?.querySelectorAll(".tk-static > details") ?? []) {
+    const line = el("div", "tk-line");
+    line.append(...(copy.querySelector(":scope > summary")?.childNodes ?? []));
+    copy.replaceWith(line);
+  }
 }
 
 function render({ model, el: element, host, signal }: RenderProps<State>): void {
   element.append(new Bar(model, host, signal).root);
-  requestAnimationFrame(() => hideStatic(element));
+  requestAnimationFrame(() => foldStatic(element));
 }
 
 export default { render };

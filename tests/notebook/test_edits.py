@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rerunning a cell keeps, reports or conflicts with an edit of its kernel; nothing typed is lost."""
+
+import pytest
+import torch
+
+import tilekit as tilus
+from tilekit import config, float32, int32
+from tilekit.notebook.edits import NotebookEdits
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path):
+    tilus.option.cache_dir(tmp_path / "cache")
+    yield tmp_path / "cache"
+    config.clear_session_defaults()
+
+
+@pytest.fixture
+def edits():
+    store = NotebookEdits()
+    store.open()
+    yield store
+    store.close()
+
+
+def run_cell(factor: float = 2.0):
+    """What running the cell again does: a new class of the same name."""
+
+    class Times(tilus.Script):
+        def __call__(self, n: int32, x_ptr: ~float32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 4
+            g = self.global_view(x_ptr, dtype=float32, shape=[n])
+            x = self.load_global(g, offsets=[0], shape=[128])
+            self.store_global(g, x * factor, offsets=[0])
+
+    handle = Times()
+    x = torch.ones(100)
+    handle(100, x)
+    return handle.last, float(x[0])
+
+
+def edit(edits: NotebookEdits, kernel, old: str, new: str) -> str:
+    text = kernel.source.replace(old, new)
+    kernel.recompile(text)
+    edits.store(kernel, text)
+    return text
+
+
+def test_a_kernel_that_nobody_edited_has_no_files(edits, cache):
+    kernel, value = run_cell()
+    assert (value, kernel.patched, edits.state(kernel)) == (2.0, False, "clean")
+    assert not (cache / "edits").exists()
+
+
+def test_a_rerun_of_the_same_cell_keeps_the_edit(edits):
+    kernel, _ = run_cell()
+    edit(edits, kernel, "2.0f", "7.0f")
+    again, value = run_cell()
+    assert again is not kernel
+    assert (value, again.patched, edits.state(again)) == (7.0, True, "PATCHED")
+    assert any("PATCHED" in line for line in edits.remarks(again))
+
+
+def test_a_changed_cell_with_an_edit_is_a_conflict_and_the_edit_is_kept(edits, cache):
+    kernel, _ = run_cell()
+    typed = edit(edits, kernel, "2.0f", "7.0f")
+    again, value = run_cell(factor=3.0)
+    assert (value, again.patched, edits.state(again)) == (3.0, False, "CONFLICT")
+    assert [path.read_text() for path in cache.rglob("codegen.cpp.bak")] == [typed]
+    assert any("CONFLICT" in line for line in edits.remarks(again))
+
+
+def test_a_cell_changed_to_what_the_edit_said_is_in_sync(edits):
+    kernel, _ = run_cell()
+    other, _ = run_cell(factor=5.0)
+    kernel.recompile(other.source)
+    edits.store(kernel, other.source)
+    again, value = run_cell(factor=5.0)
+    assert (value, edits.state(again)) == (5.0, "SYNCED")
+
+
+def test_a_reverted_edit_is_gone_but_not_lost(edits, cache):
+    kernel, _ = run_cell()
+    typed = edit(edits, kernel, "2.0f", "7.0f")
+    kernel.revert()
+    edits.revert(kernel)
+    again, value = run_cell()
+    assert (value, again.patched) == (2.0, False)
+    assert typed in [path.read_text() for path in cache.rglob("codegen.cpp.bak*")]
+
+
+def test_without_the_extension_an_edit_is_never_used(edits):
+    kernel, _ = run_cell()
+    edit(edits, kernel, "2.0f", "7.0f")
+    edits.close()
+    try:
+        again, value = run_cell()
+        assert (value, again.patched) == (2.0, False)
+    finally:
+        edits.open()
