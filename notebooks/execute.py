@@ -62,6 +62,8 @@ def plain_text(output: nbformat.NotebookNode) -> str:
             return output.text
         case "error":
             return COLOR.sub("", "\n".join(output.traceback))
+        case _ if "application/vnd.jupyter.widget-view+json" in output.data:
+            return ""  # a live panel: the lines above it say the same
         case _:
             return output.data.get("text/plain", "")
 
