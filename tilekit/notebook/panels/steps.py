@@ -18,13 +18,13 @@ _LANGUAGES = {
     Stage.LOWER: "Hidet IR",
     Stage.HIDET: "Hidet IR",
     Stage.CODEGEN: "CUDA C",
-    Stage.HOST: "CUDA C",
+    Stage.HOST: "machine code",
     Stage.PTX: "PTX",
-    Stage.PTXAS: "PTX",
+    Stage.PTXAS: "machine code",
     Stage.SASS: "SASS",
 }
 # where the result is written in another language there is nothing to compare
-_TRANSLATIONS = {Stage.LOWER, Stage.CODEGEN, Stage.PTX, Stage.SASS}
+_TRANSLATIONS = {Stage.LOWER, Stage.CODEGEN, Stage.HOST, Stage.PTX, Stage.PTXAS, Stage.SASS}
 
 
 class Steps:
