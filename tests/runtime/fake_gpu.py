@@ -93,6 +93,7 @@ class FakeGpu(FakeDriver):
     slots: int = 0
     grid: tuple[int, int, int] = (0, 0, 0)
     opened: int = 0
+    given: int = 0
 
     CUresult = CUresult
     CUipcMemHandle = Plain
@@ -128,7 +129,9 @@ class FakeGpu(FakeDriver):
 
     def cuIpcGetMemHandle(self, base: int) -> tuple[Any, ...]:
         found = next(found for found in self.allocations if found.address == base)
-        return self.answer("cuIpcGetMemHandle", Plain(struct.pack("<IIQ", os.getpid(), found.descriptor, found.nbytes)))
+        self.given += 1  # no two handles are the same
+        content = struct.pack("<IIQI", os.getpid(), found.descriptor, found.nbytes, self.given)
+        return self.answer("cuIpcGetMemHandle", Plain(content))
 
     def cuIpcOpenMemHandle(self, handle: Plain, flags: int) -> tuple[Any, ...]:
         status = self.answer("cuIpcOpenMemHandle", 0)

@@ -61,16 +61,21 @@ class FakeTensor:
         self.values = np.frombuffer(memory.pages, np.float32, n, 4 * at)
 
 
+def install(patch: pytest.MonkeyPatch) -> FakeGpu:
+    """Make this the GPU of this process and of its children."""
+    api = FakeGpu()
+    patch.setattr(driver, "binding", lambda: api)
+    patch.setattr(device, "survey", lambda: device.look(api))
+    patch.setattr(tensors, "is_tensor", lambda argument: isinstance(argument, FakeTensor))
+    patch.setattr(tensors, "facts", lambda argument: argument.facts)
+    patch.setattr(gpu_process, "COMMAND", (sys.executable, "-P", str(pathlib.Path(fake_gpu.__file__))))
+    return api
+
+
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    api = FakeGpu()
-    monkeypatch.setattr(driver, "binding", lambda: api)
-    monkeypatch.setattr(device, "survey", lambda: device.look(api))
-    monkeypatch.setattr(tensors, "is_tensor", lambda argument: isinstance(argument, FakeTensor))
-    monkeypatch.setattr(tensors, "facts", lambda argument: argument.facts)
-    monkeypatch.setattr(gpu_process, "COMMAND", (sys.executable, "-P", str(pathlib.Path(fake_gpu.__file__))))
     launch_cuda.context.cache_clear()
-    yield api
+    yield install(monkeypatch)
     launch_cuda.context.cache_clear()
 
 
@@ -524,33 +529,53 @@ def test_the_worker_imports_the_standard_library_and_the_driver_alone() -> None:
     assert ours == {"cuda.bindings"}
 
 
-def test_what_the_process_leaves_unread_does_not_mix_with_the_next(child: GpuChild, case: Case) -> None:
+def test_each_launch_is_told_what_it_printed_itself(child: GpuChild, case: Case) -> None:
+    """Also what lies in the buffers of C, as the driver's does."""
     for number in range(3):
-        assert child.run(SCALE, binary(f"print({number})"), case.arguments).printed == f"{number}\n"
+        prints = f"print('in Python {number}')\nctypes.CDLL(None).printf(b'in C {number}\\n')"
+        stats = child.run(SCALE, binary(prints), case.arguments)
+        assert sorted(stats.printed.splitlines()) == [f"in C {number}", f"in Python {number}"]
 
 
-def test_a_killed_notebook_leaves_no_kernel_behind(tmp_path: pathlib.Path) -> None:
+def test_the_process_finds_modules_where_we_do(
+    child: GpuChild, case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "only_here.py").write_text("word = 'found'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    stats = child.run(SCALE, binary("import only_here\nprint(only_here.word)"), case.arguments)
+    assert stats.printed == "found\n"
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["alone", "with a forked process that lives on"])
+def test_a_killed_notebook_leaves_no_kernel_behind(forks: bool) -> None:
     program = f"""
-import sys
-import pytest
+import os, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from tests.runtime import fake_gpu, test_gpu_child as t
-patch = pytest.MonkeyPatch()
-gpu = next(t.gpu.__wrapped__(patch) if hasattr(t.gpu, "__wrapped__") else t.gpu._get_wrapped_function()(patch))
+import pytest
+from tests.runtime import test_gpu_child as t
+gpu = t.install(pytest.MonkeyPatch())
 child = t.GpuChild(0)
 tensor = t.FakeTensor(gpu.allocate(64), 1)
 child.run(t.SCALE, t.binary("pass"), [tensor, tensor, 1.0, 1])
-print(child.pid, flush=True)
+forked = os.fork() if {forks} else 0
+if {forks} and forked == 0:
+    time.sleep(60)
+    os._exit(0)
+print(child.pid, forked, flush=True)
 child.run(t.SCALE, t.ENDLESS, [tensor, tensor, 1.0, 1])
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as notebook:
         assert notebook.stdout is not None
-        pid = int(notebook.stdout.readline())
-        time.sleep(0.5)
-        assert not is_gone(pid)
-        notebook.kill()
-        notebook.wait()
-        wait_until(lambda: is_gone(pid), 2.0)
+        pid, forked = map(int, notebook.stdout.readline().split())
+        try:
+            time.sleep(0.5)
+            assert not is_gone(pid)
+            notebook.kill()
+            notebook.wait()
+            wait_until(lambda: is_gone(pid), 2.0)
+        finally:
+            if forked:
+                os.kill(forked, signal.SIGKILL)
 
 
 def test_a_forked_child_leaves_the_process_to_its_parent(child: GpuChild, case: Case) -> None:

@@ -141,6 +141,8 @@ class EditFolder:
                 raise self._invalid(plan.why)
             case _:
                 tag = Tag.CANNOT_UPDATE if places is None and plan.working is not None else plan.tag
+        if tag is Tag.CANNOT_UPDATE and warning:
+            return Decision(tag, plan.text, plan.edited, (f"{tag.value} {self.working}: {warning}",))
         lines = messages_of(tag, plan, self._names, places or {})
         return Decision(tag, plan.text, plan.edited, (*lines, warning) if warning else lines)
 
@@ -212,7 +214,8 @@ class EditFolder:
     def _why_not(self, error: OSError) -> str:
         if isinstance(error, TimeoutError):
             return f"another process holds {self.path} for more than {PATIENCE_S:g} s: nothing is written"
-        return f"cannot write {error.filename or self.path}: {error.strerror or error}"
+        number = "" if error.errno is None else f" ({errno.errorcode.get(error.errno, error.errno)})"
+        return f"cannot write {error.filename or self.path}: {error.strerror or error}{number}"
 
     def _conflict(self) -> EditConflict:
         return EditConflict(
