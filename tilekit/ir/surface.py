@@ -111,6 +111,17 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun.startswith("i") else f"a {noun}"
 
 
+def result_tile(dtype: dtypes.DataType, shape: tuple[int, ...], output: RegisterTensor | None) -> RegisterTensor:
+    """The tile to write: the given one, if the result fits into it, or a new one."""
+    if output is None:
+        return RegisterTensor.create(dtype, shape)
+    if output.dtype is not dtype or output.shape != shape:
+        raise errors.LanguageError(
+            "TK213", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
+        )
+    return output
+
+
 def same_dtype(op: str, x: RegisterTensor, y: RegisterTensor) -> None:
     if x.dtype is not y.dtype:
         raise errors.LanguageError(

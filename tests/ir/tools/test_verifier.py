@@ -108,7 +108,7 @@ HOLLOW = "a: f32[32] = register_tensor()"
         # instructions
         ([A, "b: f32[16] = add(a, a)"], "line 2: the result is float32[32], but out is float32[16]"),
         ([A, "b: i32[32] = add(a, a)"], "line 2: the result is float32[32], but out is int32[32]"),
-        ([A, "b: f32[1] = reduce(a, dims=[0], op='sum')"], "line 2: sum gives float32[], but out is float32[1]"),
+        ([A, "b: f32[1] = reduce(a, dims=[0], op='sum')"], "line 2: the result is float32[], but out is float32[1]"),
         (
             [A, "b: f32[()] = reduce(a, dims=[1], op='sum')"],
             "line 2: sum: dim=[1] are not distinct dimensions of a rank-1 tile",

@@ -20,7 +20,7 @@ from tilekit.ir.layout import mapping
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, broadcast_from, broadcast_to
 from tilekit.ir.machine import Machine, Steps
-from tilekit.ir.surface import Number, Surface, broadcast_shapes, require, same_dtype
+from tilekit.ir.surface import Number, Surface, broadcast_shapes, require, result_tile, same_dtype
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.functions import FUNCTIONS, Domain
@@ -201,7 +201,7 @@ class ElementwiseUnaryInst(Elementwise, opcode="unary", effects=PURE, order=8):
             raise errors.LanguageError("TK214", f"not needs a boolean tile, got {x.dtype}", help="compare it with 0")
         if op != "logical_not" and x.dtype is dtypes.boolean:
             raise errors.LanguageError("TK214", f"cannot compute {op} of a boolean tile", help="cast it to an integer")
-        return ElementwiseUnaryInst(_output(x.dtype, x.shape, output), x, op)
+        return ElementwiseUnaryInst(result_tile(x.dtype, x.shape, output), x, op)
 
     def combine(self, *elements: Expr) -> Expr:
         return UNARY[self.op](*elements)
@@ -261,20 +261,10 @@ class WhereInst(Elementwise, opcode="where", effects=PURE, order=8):
                 "TK214", f"where needs a boolean condition, got {cond.dtype}", help="compare it with 0"
             )
         same_dtype("where", x, y)
-        return WhereInst(_output(x.dtype, broadcast_shapes("where", cond, x, y), output), cond, x, y)
+        return WhereInst(result_tile(x.dtype, broadcast_shapes("where", cond, x, y), output), cond, x, y)
 
     def combine(self, *elements: Expr) -> Expr:
         return scalar.where(*elements)
-
-
-def _output(dtype: DataType, shape: tuple[int, ...], output: RegisterTensor | None) -> RegisterTensor:
-    if output is None:
-        return RegisterTensor.create(dtype, shape)
-    if output.dtype is not dtype or output.shape != shape:
-        raise errors.LanguageError(
-            "TK213", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
-        )
-    return output
 
 
 def _binary_output(
@@ -283,7 +273,7 @@ def _binary_output(
     same_dtype(op, x, y)
     if dtype is None and x.dtype is dtypes.boolean and not op.startswith(("logical", "bitwise")):
         raise errors.LanguageError("TK214", f"cannot compute {op} of boolean tiles", help="cast them to an integer")
-    return _output(dtype or x.dtype, broadcast_shapes(op, x, y), output)
+    return result_tile(dtype or x.dtype, broadcast_shapes(op, x, y), output)
 
 
 class ElementwiseMethods(Surface):

@@ -17,7 +17,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, broadcast_from
 from tilekit.ir.machine import Array, Machine, Steps
-from tilekit.ir.surface import Surface, require
+from tilekit.ir.surface import Surface, require, result_tile
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Expr
@@ -91,13 +91,7 @@ class ReduceInst(Instruction, opcode="reduce", effects=PURE, order=10):
             raise errors.LanguageError("TK214", f"cannot compute {op} of a boolean tile", help="cast it to int32 first")
         along = _dims(op, x, dims)
         shape = tuple(1 if d in along else extent for d, extent in enumerate(x.shape) if keepdim or d not in along)
-        if output is None:
-            output = RegisterTensor.create(x.dtype, shape)
-        elif output.dtype is not x.dtype or output.shape != shape:
-            raise errors.LanguageError(
-                "TK213", f"{op} gives {x.dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
-            )
-        return ReduceInst(output, x, along, op, keepdim)
+        return ReduceInst(result_tile(x.dtype, shape, output), x, along, op, keepdim)
 
     @property
     def reduction(self) -> Reduction:
