@@ -78,7 +78,7 @@ def test_a_program_that_breaks_a_rule_meets_no_pass(watcher):
         tools.verify(bad)
     with pytest.raises(VerificationError):
         build(bad, watcher)
-    assert watcher.seen == []
+    assert watcher.stages == [Stage.VERIFY]
 
 
 def test_optimize_program_runs_the_default_passes(program, watcher):
