@@ -529,8 +529,11 @@ def test_the_worker_imports_the_standard_library_and_the_driver_alone() -> None:
     assert ours == {"cuda.bindings"}
 
 
-def test_each_launch_is_told_what_it_printed_itself(child: GpuChild, case: Case) -> None:
+def test_each_launch_is_told_what_it_printed_itself(
+    child: GpuChild, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also what lies in the buffers of C, as the driver's does."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it leaves those without a buffer
     for number in range(3):
         prints = f"print('in Python {number}')\nctypes.CDLL(None).printf(b'in C {number}\\n')"
         stats = child.run(SCALE, binary(prints), case.arguments)
