@@ -20,6 +20,7 @@ from tilekit import dtypes
 from tilekit.diag import LanguageError
 from tilekit.dtypes import bfloat16, float16, float32, int32, int64
 from tilekit.lowir import scalar, scalar_eval
+from tilekit.runtime import grid
 
 NAMES = variables()
 
@@ -90,6 +91,16 @@ def test_a_grid_is_integer_python():
     assert scalar_eval.to_host(scalar.normalize((n + 15) // 16), names) == "((n + 15) // 16)"
     wide = scalar.minimum(scalar.cast(n, int64), scalar.constant(int64, 4))
     assert scalar_eval.to_host(wide, names) == "min(n, 4)"
+
+
+@given(st.integers(-1000, 1000), st.sampled_from([int32, int64]))
+def test_a_grid_may_shift_mask_and_take_absolute_values(number, dtype):
+    n = scalar.var("n", dtype)
+    three, mask = scalar.constant(dtype, 3), scalar.constant(dtype, 15)
+    forms = [scalar.shr(n, three), scalar.shl(n, three), scalar.bitwise_and(n, mask), scalar.call("abs", [n])]
+    for e in (*forms, scalar.bitwise_and(n, scalar.bitwise_not(mask))):
+        launch = grid.compile_grid([scalar_eval.to_host(e, names), "1", "1"], ["n"])
+        assert launch(number)[0] == scalar_eval.evaluate(e, {n: dtypes.numpy_dtype(dtype).type(number)})
 
 
 @given(st.data())

@@ -22,7 +22,7 @@ from tilekit.lang.builder import Builder
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import CallParameters
 from tilekit.lang.statements import Statements
-from tilekit.lowir import scalar
+from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Var
 
 
@@ -194,6 +194,10 @@ def _metadata(attrs: Attributes, params: list[Var], divisibility: Mapping[str, i
                 at=attrs.places["blocks"],
                 help="compute the grid from the parameters of __call__",
             )
+        try:
+            scalar_eval.to_host(extent, scalar.name_hint)
+        except TilekitError as error:
+            raise error.located(attrs.places["blocks"]) from error.__cause__
     known = {v: divisibility[name] for v in params if (name := scalar.name_hint(v)) in divisibility}
     indices = [scalar.block_idx(axis) for axis in range(3)]
     return Metadata.create(attrs.blocks, attrs.cluster_blocks, indices, attrs.warps, known)

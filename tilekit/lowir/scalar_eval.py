@@ -141,8 +141,8 @@ _OPERATIONS: Mapping[type[Expr], Callable[..., Any]] = {
 def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
     """Integer Python text over parameter names with the meaning of `e`, as far as its integers do not overflow.
 
-    Only what a launch needs: `+ - * // % min max`, comparisons, truth values, `if … else`; casts between integers
-    vanish. Anything else is an error.
+    Only what a launch needs: `+ - * // % min max abs`, shifts and masks by constants, comparisons, truth values,
+    `if … else`; casts between integers vanish. Anything else is an error.
     """
     match e:
         case Constant() if not scalar.dtype_of(e).is_float():  # type: ignore[union-attr]  # constants are no pointers
@@ -158,6 +158,12 @@ def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
             return f"(not {to_host(e.a, name_of)})"
         case Neg():
             return f"(-{to_host(e.a, name_of)})"
+        case LeftShift() | RightShift() if isinstance(e.b, Constant):
+            return f"({to_host(e.a, name_of)} {'*' if isinstance(e, LeftShift) else '//'} {1 << e.b.value})"
+        case BitwiseAnd() if (mask := _low_bits(e.b)) is not None:
+            return f"({to_host(e.a, name_of)} % {mask + 1})"
+        case BitwiseAnd() if (mask := _low_bits(scalar.bitwise_not(e.b))) is not None:
+            return f"({to_host(e.a, name_of)} // {mask + 1} * {mask + 1})"
         case BinaryExpr() if type(e) in _HOST_OPERATORS and not _involves_float(e):
             return f"({to_host(e.a, name_of)} {_HOST_OPERATORS[type(e)]} {to_host(e.b, name_of)})"
         case Call() if scalar.function_name(e) in _HOST_CALLS and not _involves_float(e):
@@ -169,6 +175,12 @@ def to_host(e: Expr, name_of: Callable[[Var], str]) -> str:
                 f"{type(e).__name__} on {scalar.dtype_of(e)} cannot be computed before a launch",
                 help="the grid is made of integer parameters with + - * // % min max and comparisons",
             )
+
+
+def _low_bits(e: Expr) -> int | None:
+    """The number that a constant is, if it is a mask of low bits: 2^k - 1."""
+    value = scalar.constant_value(e)
+    return value if value is not None and value > 0 and value & (value + 1) == 0 else None
 
 
 def _involves_float(e: Expr) -> bool:
@@ -194,7 +206,7 @@ _HOST_OPERATORS: Mapping[type[BinaryExpr], str] = {
 _HOST_CALLS: Mapping[str, str] = {
     "minimum": "min({}, {})",
     "maximum": "max({}, {})",
-    "abs": "abs({})",
+    "abs": "max({0}, -{0})",
     "c_div": "({} // {})",
     "c_mod": "({} % {})",
 }

@@ -154,6 +154,8 @@ class Facts:
                 return self.variables[pointer].divisor
             case Add() | Sub():
                 return math.gcd(self.alignment(pointer.a), self.of(pointer.b).divisor * _element_bytes(pointer))
+            case Cast() if isinstance(scalar.dtype_of(pointer.expr), PointerType):
+                return math.lcm(self.alignment(pointer.expr), _element_bytes(pointer))
             case _:
                 return _element_bytes(pointer)
 

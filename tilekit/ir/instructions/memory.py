@@ -51,7 +51,9 @@ class GlobalViewInst(Instruction, opcode="global_view", effects=PURE):
         kind = scalar.dtype_of(ptr)
         if not isinstance(kind, PointerType):
             raise errors.LanguageError("TK215", f"global_view needs a pointer, got a {kind} scalar")
-        if kind.base is not output.dtype and kind is not dtypes.void_p:
+        if kind.is_raw():
+            ptr = scalar.cast(ptr, PointerType(output.dtype))
+        elif kind.base is not output.dtype:
             raise errors.LanguageError(
                 "TK212", f"the pointer is ~{kind.base}, but the view asks for dtype {output.dtype}"
             )
@@ -260,7 +262,7 @@ class MemoryMethods(Surface):
         ptr
             A pointer parameter of the kernel.
         dtype
-            The element type, the one the pointer was declared with.
+            The element type, the one the pointer was declared with; of a `void_p` any.
         shape
             The extents, integers or integer expressions.
         strides

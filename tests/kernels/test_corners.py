@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels at the corners of the language, on every machine."""
+
+import math
+
+import pytest
+import torch
+
+import tilekit as tilus
+from tests.kernels.machines import EVERYWHERE
+from tests.lang.cells import cell
+from tilekit import boolean, float32, float64, int8, int32, int64, uint64, void_p
+from tilekit.diag import LanguageError
+
+on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
+
+
+class Nothing(tilus.Script):
+    def __call__(self):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+
+
+def test_a_kernel_may_take_nothing_and_do_nothing():
+    Nothing()()
+
+
+class Fill(tilus.Script):
+    def __call__(self, blocks: int32, n: int32, y: ~float32):
+        self.attrs.blocks = [blocks]
+        self.attrs.warps = 2
+        gy = self.global_view(y, dtype=float32, shape=[n])
+        self.store_global(gy, self.register_tensor(dtype=float32, shape=[64], init=1.0), offsets=[0])
+
+
+@on_every_machine
+@pytest.mark.parametrize(("blocks", "n"), [(0, 10), (1, 0)])
+def test_a_grid_without_blocks_and_a_tensor_without_elements_change_nothing(run, blocks, n):
+    y = torch.full((10,), 7.0)
+    run(Fill(), (blocks, n, y))
+    assert (y == 7).all()
+
+
+def constant_kernel(dtype):
+    class Constant(tilus.Script):
+        def __call__(self, value: dtype, y: ~dtype):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 1
+            gy = self.global_view(y, dtype=dtype, shape=[3])
+            self.store_global(gy, self.register_tensor(dtype=dtype, shape=[4], init=value), offsets=[0])
+
+    return Constant()
+
+
+@on_every_machine
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (float64, 0.1),
+        (float32, 0.1),
+        (float32, math.inf),
+        (float32, math.nan),
+        (float32, -0.0),
+        (int64, 2**40 + 3),
+        (uint64, 2**63 + 5),
+        (int8, -128),
+        (boolean, True),
+    ],
+    ids=str,
+)
+def test_a_number_arrives_as_it_is_given(run, dtype, value):
+    theirs = getattr(torch, str(dtype))
+    y = torch.zeros(3, dtype=theirs)
+    run(constant_kernel(dtype), (value, y))
+    assert y.numpy().tobytes() == torch.tensor([value] * 3, dtype=theirs).numpy().tobytes()
+
+
+class Raw(tilus.Script):
+    """Reads bytes as float32 and overwrites them as int32."""
+
+    def __call__(self, n: int32, p: void_p):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        x = self.load_global(self.global_view(p, dtype=float32, shape=[n]), offsets=[0], shape=[128])
+        self.sync()
+        self.store_global(self.global_view(p, dtype=int32, shape=[n]), x.to(int32), offsets=[0])
+
+
+@on_every_machine
+def test_a_raw_pointer_is_seen_as_any_type(run):
+    x = 1000 * torch.randn(128)
+    expected = torch.cat([x[:112].int().view(torch.float32), x[112:]])
+    run(Raw(), (112, x))
+    assert torch.equal(x.view(torch.int32), expected.view(torch.int32))
+
+
+def test_an_aligned_raw_pointer_is_read_in_vectors():
+    kernel = Raw().compile(112, tilus.spec(float32, (128,))).kernels[0]
+    assert "tk::load_global_or_zero_8(" in kernel.source or "tk::load_global_8(" in kernel.source
+
+
+BLOCKS = """
+class Blocks(tilus.Script):
+    def __call__(self, n: int32, y: ~int32):
+        self.attrs.blocks = [{blocks}]
+        self.attrs.warps = 1
+        gy = self.global_view(y, dtype=int32, shape=[100])
+        self.store_global(gy, self.register_tensor(dtype=int32, shape=[1], init=1), offsets=[self.blockIdx.x])
+"""
+
+
+@on_every_machine
+@pytest.mark.parametrize(
+    "blocks", ["n >> 3", "n << 1", "n & 7", "n & -8", "abs(n - 60)", "min(n, 3) + max(n - 40, 1)", "7 if n > 50 else 2"]
+)
+def test_a_grid_is_whole_number_arithmetic(run, blocks):
+    n = int(torch.randint(0, 50, ()))
+    y = torch.zeros(100, dtype=torch.int32)
+    run(cell(BLOCKS.format(blocks=blocks))["Blocks"](), (n, y))
+    assert int(y.sum()) == eval(blocks)
+
+
+def test_a_grid_that_cannot_be_computed_before_a_launch_is_an_error_at_its_line():
+    kernel = cell(BLOCKS.format(blocks="int(float32(n) * 0.5)"))["Blocks"]()
+    with pytest.raises(LanguageError, match=r"TK214 in Blocks.__call__, Cell In\[\d+\], line 3: Cast on int32 cannot be"):
+        kernel(3, torch.zeros(100, dtype=torch.int32))
+
+
+class Far(tilus.Script):
+    """Reads row `row` of a matrix of `n` columns, more than 2^31 elements behind its first."""
+
+    def __call__(self, row: int32, m: int32, n: int32, x: ~float32, y: ~float32):
+        self.attrs.blocks = [2]
+        self.attrs.warps = 1
+        begin = x - int64(row) * n
+        end = x + int64(row) * n
+        down = self.global_view(begin, dtype=float32, shape=[m, n])
+        up = self.global_view(end, dtype=float32, shape=[m, n], strides=[-n, 1])
+        gy = self.global_view(y, dtype=float32, shape=[2, 64])
+        at = self.blockIdx.x * 32
+        self.store_global(gy, self.load_global(down, offsets=[row, at], shape=[1, 32]), offsets=[0, at])
+        self.store_global(gy, self.load_global(up, offsets=[row, at], shape=[32], dims=[1]), offsets=[1, at], dims=[1])
+
+
+@on_every_machine
+def test_offsets_count_beyond_32_bits(run):
+    x, y = torch.randn(64), torch.zeros(2, 64)
+    run(Far(), (2**19 + 1, 2**20, 2**13, x, y))
+    assert torch.equal(y, torch.stack([x, x]))
+
+
+class Küche(tilus.Script):
+    def __call__(self, größe: int32, TK_DEVICE: int32, NULL: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        float = self.register_tensor(dtype=float32, shape=[8], init=lambda i: i)
+        INT32_MAX = float + 1.0
+        for half in range(TK_DEVICE):
+            INT32_MAX += 1.0
+        self.store_global(self.global_view(NULL, dtype=float32, shape=[größe]), INT32_MAX, offsets=[0])
+
+
+@on_every_machine
+def test_any_python_name_will_do(run):
+    y = torch.zeros(8)
+    run(Küche(), (8, 3, y))
+    assert torch.equal(y, torch.arange(8) + 4.0)
+
+
+def test_what_is_nested_too_deeply_is_an_error_in_words():
+    text = BLOCKS.format(blocks="1").replace("init=1)", "init=sum([n * k for k in range(400)]))")
+    with pytest.raises(LanguageError, match="TK115.*nested too deeply"):
+        cell(text)["Blocks"]()(3, torch.zeros(100, dtype=torch.int32))
