@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every construct that kernels may use means what it means in Python."""
 
+from collections import namedtuple
+
+import numpy as np
 import pytest
 
 from tests.lang.cells import Inputs, agrees, by_kernel, printed
@@ -395,7 +398,8 @@ def test_containers():
     agrees(
         """
         numbers = [1, 2, n] + [4] * 2
-        numbers.append(m)
+        numbers.append(m - 1)
+        numbers.append(m + 1)
         numbers += [7]
         numbers[0] = 11
         pair = (x, *[y, n])
@@ -555,6 +559,58 @@ def test_host_functions_compute_with_run_time_scalars():
         return sum(parts) % 11, (a << 1) | 1
 
     agrees("p, q = blend(n, m + 30, by=2); self.keep(0, p); self.keep(1, q); self.keep(2, -abs(p - q))", blend=blend)
+
+
+def test_host_functions_may_change_the_lists_that_they_are_given():
+    def push(stack, value):
+        stack.append(value)
+        stack[0] = stack[0] + 1
+        return stack[-1]
+
+    agrees(
+        """
+        stack = [n, [m]]
+        top = push(stack, m * 2)
+        push(stack[1], 5)
+        self.keep(0, stack[0]); self.keep(1, stack[2] + top); self.keep(2, stack[1][0] * 10 + stack[1][1])
+        """,
+        push=push,
+    )
+
+
+def test_builtins_take_lists_of_run_time_scalars():
+    agrees(
+        """
+        self.keep(0, max([n, m, 2])); self.keep(1, min((n, m))); self.keep(2, sum([n, m], 4))
+        self.keep(3, max([3, 1]) + max([n]) + min([4]))
+        """
+    )
+    with pytest.raises(LanguageError, match="sorted asks for a value that exists only at run time"):
+        printed("sorted([n, m])")
+    with pytest.raises(LanguageError, match="any asks for a value that exists only at run time"):
+        printed("any([n > 2, m > 2])")
+
+
+def test_objects_may_hold_run_time_values():
+    agrees(
+        """
+        pair = Pair(n, x)
+        for i in range(3):
+            n = n + 1
+            here = Pair(n, x + i)
+            n = n + 1
+            x = here.second + here.first
+        self.keep(0, pair.first * 2); self.keep(1, pair.second); self.keep(2, x); self.keep(3, n)
+        """,
+        Pair=namedtuple("Pair", ["first", "second"]),
+    )
+
+
+def test_numpy_scalars_are_numbers():
+    agrees(
+        "k = sizes[0]; self.keep(0, x * k + sizes[1]); self.keep(1, n + sizes.sum()); assert k == 8 and not empty",
+        sizes=np.array([8, 3]), empty=np.bool_(False),
+    )  # fmt: skip
 
 
 def test_host_functions_cannot_look_at_run_time_scalars():

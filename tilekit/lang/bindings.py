@@ -80,7 +80,7 @@ class Bindings:
     def bind(self, name: str, value: Any, *, since: int | None = None, frame: Frame | None = None) -> None:
         """`name = value`; with `since`, statements from that number on made the value, and for this name alone."""
         frame = frame or self.frame
-        value = handover.take(value)
+        value = handover.unwrap(value)
         kind = frame.declared.get(name)
         if kind is not None and values.is_number(value):
             value = values.annotated(value, kind, name)

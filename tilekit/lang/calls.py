@@ -38,6 +38,7 @@ MATH: Mapping[Any, str] = {
 }  # fmt: skip
 
 
+_EXTREMA = (builtins.max, builtins.min)
 _ADVICE = "make it a method of the class: methods are compiled, functions run while compiling"
 
 
@@ -101,6 +102,8 @@ class Calls(Expressions):
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(function, DataType):
             return self._convert(function, args, kwargs)
+        if values.is_runtime(function) or not callable(function):
+            raise errors.LanguageError("TK103", f"{describe(function)} cannot be called")
         if isinstance(function, Lambda) and not kwargs:
             return function(*args)
         if self._is_instruction(function):
@@ -111,6 +114,9 @@ class Calls(Expressions):
             return self.inline(method, [*bound, *args], kwargs)
         if function is builtins.range and not all(isinstance(arg, int) for arg in args) and not kwargs:
             return methods.loop_range(args)
+        if function in _EXTREMA and len(args) == 1 and not kwargs and isinstance(args[0], (list, tuple)):
+            items = self.host_items(args[0])
+            args = items if any(map(values.is_runtime, items)) else args
         if any(map(values.is_runtime, [*args, *kwargs.values()])):
             found = self._call_on_run_time(function, args, kwargs)
             if found is not None:
@@ -214,7 +220,7 @@ class Calls(Expressions):
             return scalar.cast(value, dtype)
         if isinstance(value, (bool, int, float, dtypes.Literal)):
             return self.host(lambda: scalar.as_expr(dtype(value)))
-        raise errors.LanguageError("TK215", f"cannot make {describe(value)} a {dtype}")
+        raise errors.LanguageError("TK215", f"cannot convert {describe(value)} to {dtype}")
 
     def _call_on_run_time(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """The meaning of some host functions on run-time scalars; None for any other function."""
@@ -223,7 +229,7 @@ class Calls(Expressions):
             return None
         if kwargs or not all(map(values.is_number, args)):
             return None
-        if function in (builtins.max, builtins.min) and len(args) >= 2:
+        if function in _EXTREMA and args:
             return _extremum(scalar.maximum if function is builtins.max else scalar.minimum, args)
         if len(args) != 1:
             return None
@@ -247,10 +253,17 @@ class Calls(Expressions):
         everything = [*args, *kwargs.values()]
         if any(isinstance(value, methods.LoopRange) for value in everything):
             raise errors.LanguageError("TK103", "a range with run-time limits works only in a for statement")
-        given = [self._handed(function, value) for value in args]
-        named = {name: self._handed(function, value) for name, value in kwargs.items()}
+        loan = handover.Loan()
+        # a method of a container keeps what it is given
+        keeps = isinstance(getattr(function, "__self__", None), (list, dict, set))
+        now = [self.bindings.snapshot(value) for value in args]
+        now_named = {name: self.bindings.snapshot(value) for name, value in kwargs.items()}
+        given = now if keeps else map(loan.hand, now)
+        named = now_named if keeps else {name: loan.hand(value) for name, value in now_named.items()}
         try:
-            return handover.take(function(*given, **named))
+            found = handover.take(function(*given, **named))
+            loan.settle()
+            return found
         except TilekitError:
             raise
         except handover.Asked:
@@ -266,12 +279,6 @@ class Calls(Expressions):
                 f"{_name(function)} raised {type(problem).__name__}: {problem}",
                 help=_ADVICE if has_tile and isinstance(function, FunctionType) else None,
             ) from problem
-
-    def _handed(self, function: Any, value: Any) -> Any:
-        """An argument of a host function, which may keep it: as it is now, whatever happens to its name."""
-        now = self.bindings.snapshot(value)
-        keeps = isinstance(getattr(function, "__self__", None), (list, dict, set))
-        return now if keeps else handover.hand(now)
 
 
 def _methods_of(kernel: type) -> frozenset[FunctionType]:

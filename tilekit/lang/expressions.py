@@ -79,7 +79,7 @@ class Expressions:
         with self.at(node):
             if method is None:
                 raise unsupported(node)
-            return handover.take(method(node))
+            return handover.unwrap(method(node))
 
     def host(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call something that is not ours; what it raises becomes an error at the line that called it."""
@@ -362,7 +362,7 @@ class Expressions:
             return list(range(*map(int, limits)))
         if not any(hasattr(items, name) for name in ("__iter__", "__getitem__")):
             raise errors.LanguageError("TK103", f"cannot iterate over {describe(items)}")
-        return [handover.take(item) for item in self.host(list, items)]
+        return [handover.unwrap(item) for item in self.host(list, items)]
 
     # ------------------------------------------------------------------------------------------ what assignments give
 

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
+import numpy as np
+
 from tilekit.dtypes import CastRequest
 from tilekit.lang import operators, values
 from tilekit.lowir import scalar
@@ -101,10 +103,41 @@ def hand(value: Any) -> Any:
     return Handed(found) if isinstance(found, Expr) else found
 
 
-def take(value: Any) -> Any:
-    """A value that an ordinary Python function gave, as the kernel uses it."""
+class Loan:
+    """The arguments of one call of a Python function; a list that it changes is changed for the kernel too."""
+
+    def __init__(self) -> None:
+        self._lists: list[tuple[list[Any], list[Any], list[Any]]] = []
+
+    def hand(self, value: Any) -> Any:
+        if type(value) not in (list, tuple):  # pyright: ignore[reportUnknownArgumentType]
+            return hand(value)
+        given = [self.hand(part) for part in value]
+        if all(map(_is, given, value)):
+            return value
+        if type(value) is tuple:
+            return tuple(given)
+        self._lists.append((value, given, list(given)))
+        return given
+
+    def settle(self) -> None:
+        for ours, theirs, before in self._lists:
+            if len(theirs) != len(before) or not all(map(_is, theirs, before)):
+                ours[:] = map(take, theirs)
+
+
+def unwrap(value: Any) -> Any:
+    """A value from a Python object, as the kernel uses it."""
     if isinstance(value, Handed):
         return value.expr
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    return value
+
+
+def take(value: Any) -> Any:
+    """What an ordinary Python function returned, as the kernel uses it."""
+    value = unwrap(value)
     if isinstance(value, CastRequest):
         return scalar.cast(scalar.as_expr(take(value.value)), value.dtype)
     if isinstance(value, Expr):
