@@ -2,6 +2,7 @@
 """What a call accepts, and the exact sentences with which it refuses the rest."""
 
 import dataclasses
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ import torch
 
 import tilekit as tilus
 from tilekit import float16, float32, int32, int64, spec, uint8, void_p
-from tilekit.diag import ArgumentError, ToolchainError
+from tilekit.diag import ArgumentError, ToolchainError, render
 from tilekit.runtime import tensors
 from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.toolchain import nvrtc
@@ -44,7 +45,20 @@ x = torch.ones(300)
 def refusal(*args, handle=scale, **kwargs) -> str:
     with pytest.raises(ArgumentError) as caught:
         handle(*args, **kwargs)
-    return str(caught.value)
+    error = caught.value
+    assert "handle(*args, **kwargs)\n" in str(error), "the call is shown"
+    return render.text(dataclasses.replace(error.diagnostic, at=None))
+
+
+def test_a_refusal_shows_the_call_with_its_line_and_carets():
+    with pytest.raises(ArgumentError) as caught:
+        scale(300, 1.0, torch.ones(300, dtype=torch.float64))
+    head, text, carets, *_ = caught.value.to_text().split("\n")
+    assert re.fullmatch(
+        r"ArgumentError TK623 in a call of Scale, .*test_arguments.py, line \d+: Scale: x_ptr is .*", head
+    )
+    assert text == "    scale(300, 1.0, torch.ones(300, dtype=torch.float64))"
+    assert carets.strip() == "^" * len(text.strip())
 
 
 def test_numbers_may_come_from_python_numpy_and_torch():
@@ -291,7 +305,7 @@ def test_specs_describe_tensors_only_where_there_is_no_launch():
     tensor = spec(float16, (4, 8))
     assert refusal(300, 1.0, tensor).startswith("TK622: Scale: x_ptr takes a tensor of float32, got TensorSpec(")
     with pytest.raises(
-        ArgumentError, match=r"^TK623: Scale: x_ptr is a float16 tensor, but the kernel takes float32\n"
+        ArgumentError, match=r": Scale: x_ptr is a float16 tensor, but the kernel takes float32\n"
     ):
         scale.compile(300, 1.0, tensor, device="cpu")
 

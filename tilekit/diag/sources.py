@@ -43,6 +43,11 @@ def set_display(display: Callable[[str], str] | None) -> None:
     _display[0] = display or str
 
 
+def display_name(filename: str) -> str:
+    """What a person calls this file."""
+    return _display[0](filename)
+
+
 @dataclass
 class Sources:
     """The functions of a program by name, each with the code object it was read from.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ from tilekit import config, target
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import arguments, script_key, session
+from tilekit.jit import arguments, callsite, script_key, session
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
 from tilekit.lang.params import CallParameters
@@ -107,7 +108,8 @@ class InstantiatedScript:
             kernel.launch(call.launch)
         except TilekitError as error:
             # the user's call is what matters; our frames below it are not
-            raise error.with_sources(self.sources).with_traceback(None) from None
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
         except KeyboardInterrupt as stop:
             raise stop.with_traceback(None) from None
 
@@ -134,7 +136,8 @@ class InstantiatedScript:
             self.last = instance.kernel(machine)
             return instance
         except TilekitError as error:
-            raise error.with_sources(self.sources).with_traceback(None) from None
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
 
     def check(self) -> None:
         """Raise what is wrong with the kernel as far as that needs no arguments; nothing is compiled.
