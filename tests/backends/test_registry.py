@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.ir import strategies
-from tilekit.backends import codegen, registry
+from tilekit.backends import registry
+from tilekit.backends.emitters import cuda
+from tilekit.ir import instructions
 from tilekit.ir.inst import PURE, READS, REGISTRY, SIDE, Instruction
 from tilekit.ir.instructions import generic
+from tilekit.ir.surface import Surface
 from tilekit.lang import methods
 from tilekit.lang.methods import KernelMethods
 
 SAMPLES = Path(__file__).parents[1] / "ir" / "samples"
 CLASSES = sorted(REGISTRY.values(), key=lambda cls: cls.opcode)
-assert codegen
 
 # What may be removed when nobody uses its result. That is said twice, by the class and here, so that nobody says it by
 # mistake: whoever adds such an instruction adds it here.
@@ -26,6 +28,17 @@ REMOVABLE = {
 
 # gone before code is generated: passes turn them into their generic forms
 LOWERED = {"load_global", "store_global"}
+
+
+@pytest.mark.parametrize("package", [instructions, cuda], ids=lambda package: package.__name__)
+def test_a_file_of_instructions_or_emitters_is_imported(package):
+    files = {file.stem for file in Path(package.__file__).parent.glob("*.py")} - {"__init__", "generic"}
+    assert files == set(package.__all__), f"import every file in {package.__file__}"
+
+
+def test_methods_belong_to_the_language():
+    missing = [cls.__name__ for cls in Surface.__subclasses__() if not issubclass(KernelMethods, cls)]
+    assert not missing, f"make these bases of KernelMethods in tilekit/lang/methods.py: {missing}"
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.opcode)
