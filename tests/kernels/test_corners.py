@@ -122,7 +122,7 @@ def test_a_grid_is_whole_number_arithmetic(run, blocks):
 
 def test_a_grid_that_cannot_be_computed_before_a_launch_is_an_error_at_its_line():
     kernel = cell(BLOCKS.format(blocks="int(float32(n) * 0.5)"))["Blocks"]()
-    with pytest.raises(LanguageError, match=r"TK214 in Blocks.__call__, Cell In\[\d+\], line 3: Cast on int32 cannot be"):
+    with pytest.raises(LanguageError, match=r"TK214 in Blocks.__call__, Cell In\[\d+\], line 3: Cast on int32 "):
         kernel(3, torch.zeros(100, dtype=torch.int32))
 
 
@@ -156,7 +156,7 @@ class Küche(tilus.Script):
         float = self.register_tensor(dtype=float32, shape=[8], init=lambda i: i)
         INT32_MAX = float + 1.0
         for half in range(TK_DEVICE):
-            INT32_MAX += 1.0
+            INT32_MAX += float32(half) * 0.0 + 1.0
         self.store_global(self.global_view(NULL, dtype=float32, shape=[größe]), INT32_MAX, offsets=[0])
 
 
@@ -169,5 +169,5 @@ def test_any_python_name_will_do(run):
 
 def test_what_is_nested_too_deeply_is_an_error_in_words():
     text = BLOCKS.format(blocks="1").replace("init=1)", "init=sum([n * k for k in range(400)]))")
-    with pytest.raises(LanguageError, match="TK115.*nested too deeply"):
+    with pytest.raises(LanguageError, match=r"TK115.*nested too deeply"):
         cell(text)["Blocks"]()(3, torch.zeros(100, dtype=torch.int32))
