@@ -10,6 +10,7 @@ import torch
 import tilekit as tilus
 from tests.lang.cells import ANNOTATIONS_AS_STRINGS, cell, error_text, function_of
 from tilekit.diag import LanguageError
+from tilekit.lang import methods
 
 _ABOUT, *_CASES = (Path(__file__).parent / "bad_kernels.txt").read_text().split("====\n")
 _HEAD = "\n".join(line.removeprefix("    ") for line in _ABOUT.splitlines() if line.startswith("    ")) + "\n"
@@ -143,4 +144,14 @@ def test_autotune_errors_of_a_class():
     assert _message(kernel) == (
         "LanguageError TK104: Kernel.__init__(self, tile, other) cannot be called with (tile=1): "
         "missing a required argument: 'other'"
+    )
+
+
+def test_what_only_tilus_has_is_told_apart_from_a_typing_error():
+    assert not methods.MISSING & set(methods.names())
+    text = _HEAD + "        self.shared_tensor(dtype=float32, shape=[8])\n"
+    assert (
+        error_text(text, 8, torch.zeros(8))
+        .split("\n")[0]
+        .endswith("self.shared_tensor of tilus is not available in this version of tilekit")
     )

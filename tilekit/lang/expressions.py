@@ -273,6 +273,8 @@ class Expressions:
         return to
 
     def _no_attribute(self, owner: object, name: str) -> TilekitError:
+        if owner is self.kernel and name in methods.MISSING:
+            return errors.LanguageError("TK102", f"self.{name} of tilus is not available in this version of tilekit")
         if owner is self.kernel:
             own = [n for n in dir(type(owner)) if not n.startswith("_")]
             near = suggest(name, [*methods.names(), *own, *vars(owner)])
