@@ -138,16 +138,15 @@ _NAMES = tuple(sorted(name for name in dir(KernelMethods) if not name.startswith
 
 
 # what tilus has and this version does not: a kernel that uses it is right, and told so
-MISSING = frozenset(
-    """
-    annotate_layout assume atomic cluster clc copy_async copy_async_commit_group copy_async_wait_all
-    copy_async_wait_group cuda cumprod cumsum dot fast_divmod fence flatten free_shared global_tensor load_shared
-    lock_semaphore mbarrier print_tensor printf rand randint randint4x randn release_semaphore repeat
-    repeat_interleave reshape reshape_shared scan shared_tensor single_thread single_warp squeeze
-    store_global_scatter store_shared store_shared_scatter tcgen05 thread_group tma transpose unsqueeze view
-    warp_group wgmma
-    """.split()
-)
+_TILUS_ALONE = """
+annotate_layout assume atomic cluster clc copy_async copy_async_commit_group copy_async_wait_all
+copy_async_wait_group cuda cumprod cumsum dot fast_divmod fence flatten free_shared global_tensor load_shared
+lock_semaphore mbarrier print_tensor printf rand randint randint4x randn release_semaphore repeat
+repeat_interleave reshape reshape_shared scan shared_tensor single_thread single_warp squeeze
+store_global_scatter store_shared store_shared_scatter tcgen05 thread_group tma transpose unsqueeze view
+warp_group wgmma
+"""
+MISSING = frozenset(_TILUS_ALONE.split())
 
 
 def names() -> list[str]:
