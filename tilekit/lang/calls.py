@@ -25,17 +25,11 @@ from tilekit.lang.expressions import Expressions, Lambda
 from tilekit.lang.frame import Frame
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.source import FunctionSource
-from tilekit.lowir import scalar
+from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
 # functions of the math module that have a meaning on scalar expressions
-MATH: Mapping[Any, str] = {
-    getattr(math, name): name
-    for name in (
-        "exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-        "asinh", "acosh", "atanh", "ceil", "floor", "trunc", "isnan", "isinf",
-    )
-}  # fmt: skip
+MATH: Mapping[Any, str] = {getattr(math, name): name for name in functions.MATH}
 
 
 _EXTREMA = (builtins.max, builtins.min)
