@@ -38,6 +38,18 @@ def test_launches_in_a_loop_add_nothing(notebook: Notebook):
     assert ran.shown[0].updates <= 1
 
 
+def test_an_edit_shows_on_the_line_and_a_call_of_another_kernel_says_that_it_is_not_edited(notebook: Notebook):
+    kernel = notebook.ran(RUN + "add").value.last
+    kernel.recompile(kernel.source.replace("x[r] + y[r]", "x[r] - y[r]"))
+    assert "PATCHED" in notebook.ran("%%tilus\nadd(n, x, y, z)").text
+    ran = notebook.ran("%%tilus\na, b, c = (torch.zeros(1024) for _ in range(3))\nadd(1024, a, b, c)")
+    line, remark = ran.text.splitlines()
+    assert SUMMARY.fullmatch(line), "this one runs as it was generated"
+    assert remark == "VectorAdd: not edited, for the edit is of another kernel of VectorAdd"
+    kernel.revert()
+    assert "not edited" not in notebook.ran("%%tilus\nadd(1024, a, b, c)").text
+
+
 def test_a_cell_that_uses_no_kernel_shows_nothing(notebook: Notebook):
     assert notebook.ran("%%tilus\nx = 1\n").shown == []
 
@@ -70,6 +82,11 @@ class OnGpu:
     machine: Machine
     script: str = "Fake"
     launches: int = 1
+    patched: bool = False
+
+    @property
+    def identity(self) -> observer.Identity:
+        return observer.Identity(self.script, f"on {self.machine.device}", self.machine.target.name, "cuda")
 
     def facts(self) -> list[str]:
         return [self.script, self.machine.target.name, str(self.machine.device)]

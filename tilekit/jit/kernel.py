@@ -137,6 +137,12 @@ class Kernel:
         """The name of the script class."""
         return self.identity.script
 
+    @property
+    def name(self) -> str:
+        """The script with its schedule."""
+        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
+        return f"{self.script}({chosen})" if chosen else self.script
+
     # ------------------------------------------------------------------------------------------------ a person's edit
 
     @property
@@ -266,8 +272,7 @@ class Kernel:
 
     def facts(self) -> list[str]:
         """What the summary says, piece by piece."""
-        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
-        parts = [f"{self.script}({chosen})" if chosen else self.script, self.machine.target.name, self.where]
+        parts = [self.name, self.machine.target.name, self.where]
         if self.patched:
             parts.insert(1, "PATCHED")
         changed = len(self.changed_passes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,14 @@ from IPython.display import display
 
 from tilekit.diag import TilekitError, errors, sources
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.observer import Identity
 from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, options
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
 from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.running import RunningCell
+from tilekit.notebook.summary import not_edited
 from tilekit.runtime import device
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ class Extension:
         # the panels of each cell that has some
         self._desks: dict[str, Desk] = {}
         self.edits = NotebookEdits()
+        # what cells used so far, by what a rerun does not change: of a kernel that was made again, the new one
+        self._used: weakref.WeakValueDictionary[Identity, Kernel] = weakref.WeakValueDictionary()
         self._magic = as_magic(self)
 
     def open(self) -> None:
@@ -149,10 +154,13 @@ class Extension:
         defined = [self.shell.user_ns.get(name) for name in classes]
         scripts = [cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)]
         running = self.running[-1]
-        remarks = [line for kernel in running.summary.kernels for line in self.edits.remarks(kernel)]
+        kernels = running.summary.kernels
+        self._used.update({kernel.identity: kernel for kernel in kernels})
+        remarks = [line for kernel in kernels for line in self.edits.remarks(kernel)]
+        remarks += not_edited(kernels, list(self._used.values()))
         running.finish(scripts, [*filter(None, [self._driver_problem()]), *remarks])
-        if running.is_live and running.summary.kernels:
-            self._show_panels(running.summary.kernels)
+        if running.is_live and kernels:
+            self._show_panels(kernels)
         return value
 
     def _show_panels(self, kernels: Sequence[Kernel]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilekit.jit.kernel import Kernel
@@ -53,3 +54,18 @@ class CellSummary:
     def _remarks(self) -> list[str]:
         now = self.progress
         return [*self.notes, *([] if now is None else [str(now)])]
+
+
+def not_edited(kernels: Sequence[Kernel], used: Sequence[Kernel]) -> list[str]:
+    """A line for each script of which these kernels run as generated while an edit of another one is in place.
+
+    `used` are the notebook's kernels: an edit is of one schedule and specialization, and others know nothing of it.
+    """
+    lines: list[str] = []
+    for script in dict.fromkeys(kernel.script for kernel in kernels):
+        is_edited = any(kernel.patched for kernel in used if kernel.script == script)
+        here = [kernel.name for kernel in kernels if kernel.script == script and not kernel.patched]
+        if is_edited and here:
+            which = here[0] if len(here) == 1 else f"{len(here)} kernels of {script}"
+            lines.append(f"{which}: not edited, for the edit is of another kernel of {script}")
+    return lines

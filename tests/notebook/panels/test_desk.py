@@ -6,6 +6,7 @@ import torch
 
 import tilekit as tilus
 from tilekit import config, float32, int32
+from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels.desk import Desk, SourceDesk
 
@@ -36,7 +37,7 @@ def opened(request):
     x = torch.ones(300)
     handle(300, x)
     desk = Desk([handle.last], NotebookEdits())
-    return handle, x, SourceDesk(handle.last, desk), desk
+    return handle, x, SourceDesk(handle.last, "Half", desk), desk
 
 
 def ask(panel, **content):
@@ -93,14 +94,71 @@ def test_revert_goes_back_to_the_generated_source(opened):
 
 
 def test_an_edit_that_crashes_is_told_and_can_be_mended(opened):
-    handle, x, source, _ = opened
+    handle, x, source, desk = opened
     settled(source.recompile(source.panel.text.replace("x_ptr[", "x_ptr[1000000000 + ", 1)))
     assert source.panel.verdict == "failed"
     assert "belongs to no tensor" in source.panel.comparison
+    assert source.panel.status.startswith("PATCHED") and handle.last.patched and desk.bar.kernels[0]["patched"]
+    (marker,) = source.panel.markers
+    edited = next(i for i, line in enumerate(source.panel.text.splitlines(), start=1) if "x_ptr[1000000000 + " in line)
+    # the compiler may fold the access into the next statement
+    assert abs(marker["line"] - edited) <= 4 and marker["severity"] == "error"
     settled(source.revert())
     x.fill_(1.0)
     handle(300, x)
     assert (x == 0.5).all()
+
+
+def test_a_comparison_that_breaks_leaves_the_edit_in_place_and_says_so(opened, monkeypatch):
+    handle, _, source, desk = opened
+    settled(source.recompile(source.panel.text.replace("0.5f", "(0.25f + 0.25f)")))
+
+    def broken(_kernel):
+        raise MemoryError("no room for copies")
+
+    monkeypatch.setattr(Kernel, "compare", broken)
+    settled(source.recompile(source.panel.text.replace("0.25f + 0.25f", "0.125f + 0.375f")))
+    assert source.panel.comparison == "MemoryError: no room for copies"
+    assert source.panel.verdict == "failed"
+    assert source.panel.status.startswith("PATCHED") and handle.last.patched and desk.bar.kernels[0]["patched"]
+    assert not source.panel.busy
+
+
+def test_an_edit_that_cannot_be_kept_still_runs_and_says_so(opened, monkeypatch):
+    handle, _, source, desk = opened
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(desk.edits, "store", full)
+    settled(source.recompile(source.panel.text.replace("0.5f", "2.0f")))
+    assert handle.last.patched and source.panel.verdict == "differs"
+    assert "could not be kept for a rerun of the cell: no space left" in source.panel.status
+
+
+def test_what_was_typed_and_not_compiled_outlives_reruns_of_the_cell(opened):
+    handle, _, _, desk = opened
+    desk.bar.shown = "source"
+    typed = handle.source.replace("0.5f", "0.75f; // to be fini")
+    desk.bar.panel("source", 0).text = typed
+    for shown in ("source", "", "source"):
+        again = Desk([handle.last], NotebookEdits())
+        again.take_over(desk)
+        assert again.bar.shown == desk.bar.shown
+        again.bar.shown, desk = shown, again
+    panel = desk.bar.panel("source", 0)
+    assert panel.text == typed and panel.generated == handle.source
+    assert "it is not compiled" in panel.status
+    panel.text = handle.source
+    assert desk.drafts() == {}
+
+
+def test_kernels_of_one_name_are_told_apart():
+    handle = Half(1001)
+    for n in (300, 256):
+        handle(n, torch.ones(n))
+    first, second = Desk(handle.kernels, NotebookEdits()).names
+    assert first != second
 
 
 def test_the_bar_makes_a_panel_when_it_is_opened(opened):

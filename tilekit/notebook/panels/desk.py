@@ -7,13 +7,16 @@ this module does the work, one request after the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
-from tilekit.diag import TilekitError, ToolchainError
+from tilekit.diag import KernelError, TilekitError, ToolchainError
 from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel, seconds
+from tilekit.jit.observer import Identity
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels.bar import Entry, PanelBar
 from tilekit.notebook.panels.panel import Panel
@@ -25,6 +28,8 @@ from tilekit.toolchain.messages import Severity
 # what the editor calls them
 _SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
+_DRAFT = "this is what you typed before the cell ran again: it is not compiled"
+
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
 
 
@@ -33,43 +38,61 @@ class Desk:
 
     def __init__(self, kernels: Sequence[Kernel], edits: NotebookEdits) -> None:
         self.kernels = tuple(kernels)
+        self.names = names(kernels)
         self.edits = edits
+        self._sources: list[SourceDesk] = []
+        self._drafts: dict[Identity, str] = {}
         self.bar = PanelBar([], self._make)
         self.refresh()
 
     def take_over(self, before: Desk) -> None:
-        """Open what was open in the panels of the cell's last run, and end those."""
+        """Open what was open in the panels of the cell's last run, with what was typed there, and end those."""
+        self._drafts = before.drafts()
         shown, index = before.bar.shown, before.bar.kernel
         before.bar.close()
         self.bar.kernel = index if index < len(self.kernels) else 0
         self.bar.shown = shown
 
+    def drafts(self) -> dict[Identity, str]:
+        """What was typed and not compiled, of each kernel; also of those that this run of the cell did not make."""
+        opened = {source.kernel.identity: source.panel.text for source in self._sources if source.is_draft}
+        settled = {source.kernel.identity for source in self._sources}
+        return {**{kernel: text for kernel, text in self._drafts.items() if kernel not in settled}, **opened}
+
     def refresh(self) -> None:
         """Say again which kernels there are, and which of them run an edit."""
-        self.bar.kernels = [{"name": entry.name, "patched": entry.patched} for entry in map(_entry, self.kernels)]
+        named = zip(self.names, self.kernels, strict=True)
+        self.bar.kernels = [asdict(Entry(name, kernel.patched)) for name, kernel in named]
 
     def _make(self, kind: str, index: int) -> Panel:
-        kernel = self.kernels[index]
+        kernel, name = self.kernels[index], self.names[index]
         if kind == "passes":
-            return PassPanel(_entry(kernel).name, Steps(kernel.trace))
-        return SourceDesk(kernel, self).panel
+            return PassPanel(name, Steps(kernel.trace))
+        source = SourceDesk(kernel, name, self, self._drafts.get(kernel.identity))
+        self._sources.append(source)
+        return source.panel
 
 
 class SourceDesk:
     """The source panel of one kernel."""
 
-    def __init__(self, kernel: Kernel, desk: Desk) -> None:
+    def __init__(self, kernel: Kernel, name: str, desk: Desk, draft: str | None = None) -> None:
         self.kernel = kernel
         self.desk = desk
         generated = kernel.generated
         self.panel = SourcePanel(
-            _entry(kernel).name,
+            name,
             kernel.source if generated is None else generated.source,
-            text=kernel.source,
+            text=kernel.source if draft is None else draft,
             recompile=self.recompile,
             revert=self.revert,
-            status=" · ".join(desk.edits.remarks(kernel)),
+            status=" · ".join([*desk.edits.remarks(kernel), *([] if draft is None else [_DRAFT])]),
         )
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether the panel has text that was typed and is not what runs."""
+        return self.panel.text != self.kernel.source
 
     def recompile(self, text: str) -> Future[None]:
         """Compile the text in place, then run it beside the generated kernel."""
@@ -79,38 +102,51 @@ class SourceDesk:
         """Go back to the generated source."""
         return _worker.submit(self._settle, self._revert)
 
-    def _settle(self, work: Any) -> None:
-        panel = self.panel
+    def _settle(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except TilekitError as error:
-            panel.set_trait("markers", _markers(error))
-            panel.set_trait("status", f"{error.message}: the last good build stays in place")
-            panel.set_trait("comparison", "")
-            panel.set_trait("verdict", "failed")
+        except Exception as error:
+            self._fail(error, _message(error))
         finally:
             self.desk.refresh()
-            panel.set_trait("busy", False)
+            self.panel.set_trait("busy", False)
 
     def _recompile(self, text: str) -> None:
         panel, seen = self.panel, self.kernel.source
-        self.kernel.recompile(text)
-        told = self.desk.edits.store(self.kernel, text, seen)
+        try:
+            self.kernel.recompile(text)
+        except TilekitError as error:
+            self._fail(error, f"{error.message}: the last good build stays in place")
+            return
+        told = self._keep(text, seen)
         panel.set_trait("text", text)
         panel.set_trait("markers", [])
         if not self.kernel.patched:
-            self._plain("this is the generated source")
+            self._plain(" · ".join(["this is the generated source", *told]))
             return
-        panel.set_trait("status", " · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
+        # whatever comes of the comparison, this much holds
+        self._plain(" · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
         try:
             found = self.kernel.compare()
-        except TilekitError as error:
+        except Exception as error:
             # the edit is compiled and stays; what it does wrong is for the person to mend or revert
-            panel.set_trait("comparison", error.message)
+            panel.set_trait("markers", self._markers(error))
+            panel.set_trait("comparison", _message(error))
             panel.set_trait("verdict", "failed")
             return
         panel.set_trait("comparison", f"{found} · {_times(found)}")
         panel.set_trait("verdict", "same" if found.same else "differs")
+
+    def _keep(self, text: str, seen: str) -> tuple[str, ...]:
+        try:
+            return self.desk.edits.store(self.kernel, text, seen)
+        except OSError as error:
+            return (f"it runs, but could not be kept for a rerun of the cell: {error}",)
+
+    def _fail(self, error: Exception, status: str) -> None:
+        self._plain(status)
+        self.panel.set_trait("markers", self._markers(error))
+        self.panel.set_trait("verdict", "failed")
 
     def _revert(self) -> None:
         self.kernel.revert()
@@ -119,22 +155,32 @@ class SourceDesk:
         self.panel.set_trait("markers", [])
         self._plain(" · ".join(["reverted to the generated source", *told]))
 
+    def _markers(self, error: Exception) -> list[dict[str, Any]]:
+        """What the compiler said, or where the edit failed as it ran."""
+        if isinstance(error, ToolchainError):
+            found: Any = error.data.get("messages", ())
+            return [_marker(m.line, m.col, _SEVERITIES[m.severity], m.text) for m in found]
+        line = error.data.get("line") if isinstance(error, KernelError) else None
+        return [_marker(line, 0, "error", _message(error))] if isinstance(line, int) and line > 0 else []
+
     def _plain(self, status: str) -> None:
         self.panel.set_trait("status", status)
         self.panel.set_trait("comparison", "")
         self.panel.set_trait("verdict", "")
 
 
-def _entry(kernel: Kernel) -> Entry:
-    chosen = ", ".join(f"{key}={value}" for key, value in kernel.schedule.items())
-    return Entry(f"{kernel.script}({chosen})" if chosen else kernel.script, kernel.patched)
+def names(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    """What to call each; those that would be called the same, by what they were specialized to."""
+    count = Counter(kernel.name for kernel in kernels)
+    return tuple(kernel.name if count[kernel.name] == 1 else kernel.identity.specialization for kernel in kernels)
 
 
-def _markers(error: TilekitError) -> list[dict[str, Any]]:
-    if not isinstance(error, ToolchainError):
-        return []
-    messages: Any = error.data.get("messages", ())
-    return [{"line": m.line, "column": m.col, "severity": _SEVERITIES[m.severity], "message": m.text} for m in messages]
+def _marker(line: int, column: int, severity: str, message: str) -> dict[str, Any]:
+    return {"line": line, "column": column, "severity": severity, "message": message}
+
+
+def _message(error: Exception) -> str:
+    return error.message if isinstance(error, TilekitError) else f"{type(error).__name__}: {error}"
 
 
 def _times(found: Comparison) -> str:
