@@ -30,6 +30,7 @@ print(seconds)
 _CELL = '''
 import sys, time
 import torch
+torch_is_there = time.perf_counter()
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.run_line_magic("load_ext", "tilekit")
@@ -54,17 +55,17 @@ x, y, z = torch.randn(4096), torch.randn(4096), torch.empty(4096)
 shell.user_ns.update(x=x, y=y, z=z)
 start = time.perf_counter()
 shell.run_cell(cell, store_history=True).raise_error()
-seconds = time.perf_counter() - start
+end = time.perf_counter()
 assert torch.equal(z, x + y)
-print("\\n" + str(seconds))
+print("\\n" + str(end - (start if sys.argv[1] == "cell" else torch_is_there)))
 '''
 
 
-def _seconds(program: str, cache: Path) -> float:
+def _seconds(program: str, cache: Path, since: str = "cell") -> float:
     env = {**os.environ, "TILEKIT_CACHE_DIR": str(cache), "IPYTHONDIR": str(cache / "ipython")}
     # byte code is kept, as it is on anybody's machine
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-c", program, since], env=env, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr)
     return float(run.stdout.split()[-1])
@@ -77,7 +78,8 @@ def import_seconds() -> dict[str, float]:
 
 
 def first_cell_seconds() -> dict[str, dict[str, float]]:
-    """A `%%tilus` vector add on the CPU: compiled in a new process, and found in the cache by the next one."""
+    """A `%%tilus` vector add on the CPU: compiled by a new process, counted from the cell on, and found in the cache by
+    the next one, counted from the moment that torch is there."""
     cold: list[float] = []
     cached: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +89,7 @@ def first_cell_seconds() -> dict[str, dict[str, float]]:
             for program in (cache / "programs").iterdir():
                 subprocess.run(["rm", "-rf", str(program)], check=True)
             cold.append(_seconds(_CELL, cache))
-            cached.append(_seconds(_CELL, cache))
+            cached.append(_seconds(_CELL, cache, "torch"))
     return {"cold": report.spread(cold), "cached": report.spread(cached)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of the tests on a GPU: their error against torch in float64, and their time beside torch and Triton's.
+"""The kernels of the tests on a GPU: their error against torch in float64, and their time beside torch's.
 
 Every peer runs in the same process in turn, so that clocks and caches are the same for all.
 """
@@ -16,7 +16,7 @@ from tests.kernels.test_softmax import SOFTMAX
 from tests.kernels.test_vector_add import ADD
 from tilekit.runtime import benchmark
 
-REPEAT = 20
+WARMUP, REPEAT = 5, 20
 
 Case = tuple[str, Callable[[], object], dict[str, Callable[[], object]], Callable[[], float], int]
 
@@ -69,7 +69,10 @@ def measure() -> dict[str, Any]:
         ours()
         torch.cuda.synchronize()
         row: dict[str, Any] = {"relative_error": error()}
-        times = {peer: benchmark.measure(run, repeat=REPEAT).median for peer, run in {"tilekit": ours, **peers}.items()}
+        times = {
+            peer: benchmark.measure(run, warmup=WARMUP, repeat=REPEAT).median
+            for peer, run in {"tilekit": ours, **peers}.items()
+        }
         row |= {f"{peer}_ms": round(1e3 * seconds, 4) for peer, seconds in times.items()}
         row["tilekit_gb_s"] = round(nbytes / times["tilekit"] / 1e9, 1)
         row["time_over_torch"] = round(times["tilekit"] / times["torch"], 3)

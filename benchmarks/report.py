@@ -47,7 +47,7 @@ def environment() -> dict[str, Any]:
 
 def _revision() -> str | None:
     run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True)
-    return run.stdout.strip() or None
+    return run.stdout.strip() if run.returncode == 0 else None
 
 
 def spread(samples: Sequence[float]) -> dict[str, float]:
