@@ -8,8 +8,8 @@ from tests.include import sources
 from tests.include.arrays import NUMPY, integers
 
 PYTHON = {
-    "floordiv": lambda a, b: a // b,
-    "floormod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "floormod": lambda a, b: a % b if b else 0,
     "min": min,
     "max": max,
     "minimum": min,
@@ -27,7 +27,7 @@ def wrapped(values, dtype) -> np.ndarray:
 def test_binary(machine, name, dtype):
     rng = np.random.default_rng()
     x, y = integers(NUMPY[dtype], 300, rng), integers(NUMPY[dtype], 300, rng)
-    y[y == 0] = 3
+    y[7] = 0
     info = np.iinfo(NUMPY[dtype])
     x[0], y[0] = info.min, max(info.min, -1) or 1  # the quotient that does not fit
     out = np.zeros_like(x)

@@ -9,7 +9,7 @@ import torch
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE
 from tests.lang.cells import cell
-from tilekit import boolean, float32, float64, int8, int32, int64, uint64, void_p
+from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint64, void_p
 from tilekit.diag import LanguageError
 
 on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
@@ -124,6 +124,37 @@ def test_a_grid_that_cannot_be_computed_before_a_launch_is_an_error_at_its_line(
     kernel = cell(BLOCKS.format(blocks="int(float32(n) * 0.5)"))["Blocks"]()
     with pytest.raises(LanguageError, match=r"TK214 in Blocks.__call__, Cell In\[\d+\], line 3: Cast on int32 "):
         kernel(3, torch.zeros(100, dtype=torch.int32))
+
+
+def guarded_division(dtype):
+    class Divide(tilus.Script):
+        """x // y and x % y, where y is not 0; also in lanes outside of the tensors, where it is."""
+
+        def __call__(self, n: int32, x: ~dtype, y: ~dtype, z: ~dtype):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 2
+            gz = self.global_view(z, dtype=dtype, shape=[3, n])
+            a = self.load_global(self.global_view(x, dtype=dtype, shape=[n]), offsets=[0], shape=[64])
+            b = self.load_global(self.global_view(y, dtype=dtype, shape=[n]), offsets=[0], shape=[64])
+            quotient, remainder = self.where(b == 0, 1, a // b), self.where(b == 0, 2, a % b)
+            self.store_global(gz, quotient, offsets=[0, 0], dims=[1])
+            self.store_global(gz, remainder, offsets=[1, 0], dims=[1])
+            self.store_global(gz, quotient * 0 + self.max(quotient, dim=0), offsets=[2, 0], dims=[1])
+
+    return Divide()
+
+
+@on_every_machine
+@pytest.mark.parametrize("dtype", [int32, uint8, int8, int64], ids=str)
+def test_division_by_zero_can_be_guarded_against(run, dtype):
+    theirs = getattr(torch, str(dtype))
+    x, y = torch.randint(0, 100, (2, 50)).to(theirs)
+    y[::7] = 0
+    z = torch.zeros(3, 50, dtype=theirs)
+    run(guarded_division(dtype), (50, x, y, z))
+    safe = torch.where(y == 0, 1, y)
+    quotient = torch.where(y == 0, 1, x // safe)
+    assert torch.equal(z, torch.stack([quotient, torch.where(y == 0, 2, x % safe), quotient.max().expand(50)]))
 
 
 class Far(tilus.Script):

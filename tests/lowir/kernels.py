@@ -28,8 +28,8 @@ class Known:
     def learn(self, v, low, high):
         self.facts = Facts({**self.facts.variables, v: Fact.of(1, low, high)})
 
-    def is_not_negative(self, e):
-        return self.facts.of(e).low >= 0
+    def is_at_least(self, e, low):
+        return self.facts.of(e).low >= low
 
 
 def lines_of(source):

@@ -185,6 +185,7 @@ def test_divisions_are_calls_until_proven_plain(n):
     assert text_of(quotient, known) == "n / 32"
     assert text_of(remainder, known) == "n % 32"
     assert text_of(scalar.floordiv(scalar.sub(n, i32(1)), i32(32)), known) == "tk::floordiv(n - 1, 32)"
+    assert text_of(scalar.floordiv(n, n), known) == "tk::floordiv(n, n)", "it may be zero"
     assert text_of(scalar.c_div(n, i32(32))) == "n / 32"
     tid = scalar.floordiv(scalar.thread_idx(), i32(32))
     assert text_of(tid, Known()) == "(int)threadIdx.x / 32"

@@ -22,7 +22,7 @@ from tilekit.target import Target
 
 
 class AnalyzedValues:
-    """Tells the builder which integers are never negative, from the analysis of the tile program."""
+    """Tells the builder what integers are never below, from the analysis of the tile program."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -30,8 +30,8 @@ class AnalyzedValues:
     def learn(self, v: Var, low: int, high: int) -> None:
         self.facts = Facts({**self.facts.variables, v: Fact.of(1, low, high)})
 
-    def is_not_negative(self, e: Expr) -> bool:
-        return self.facts.of(e).low >= 0
+    def is_at_least(self, e: Expr, low: int) -> bool:
+        return self.facts.of(e).low >= low
 
 
 class Context:

@@ -70,8 +70,8 @@ class Knowledge(Protocol):
         """A variable that the builder made takes values in [low, high]."""
         ...
 
-    def is_not_negative(self, e: Expr) -> bool:
-        """Whether no value of an integer expression is below zero, wrapping included."""
+    def is_at_least(self, e: Expr, low: int) -> bool:
+        """Whether no value of an integer expression is below `low`, wrapping included."""
         ...
 
 
@@ -81,7 +81,7 @@ class NoKnowledge:
     def learn(self, v: Var, low: int, high: int) -> None:
         pass
 
-    def is_not_negative(self, e: Expr) -> bool:
+    def is_at_least(self, e: Expr, low: int) -> bool:
         return False
 
 
@@ -251,7 +251,7 @@ class KernelBuilder:
         self._scopes[-1].append(stmt)
 
     def _lower(self, e: Expr) -> Expr:
-        return scalar_lower.lower(e, self._knowledge.is_not_negative)
+        return scalar_lower.lower(e, self._knowledge.is_at_least)
 
     def _learn_loop(self, v: Var, end: Expr) -> None:
         dtype = scalar.dtype_of(end)

@@ -12,8 +12,9 @@ add sub mul neg     Add Sub Multiply   integers wrap at their width; floats roun
                     Neg                A pointer plus or minus an integer moves by that many elements
 div                 Div on floats      IEEE division
 floordiv mod        Div, Mod on ints   Python's: the quotient is rounded down, the remainder has the divisor's sign;
-                                       division by zero has no meaning (the evaluator gives 0)
-c_div c_mod         call of that name  C's: rounded toward zero; only for operands proven to be not negative
+                                       division by zero gives 0
+c_div c_mod         call of that name  C's: rounded toward zero; only for dividends proven to be not negative and
+                                       divisors proven to be positive
 bitwise_and/or/xor  BitwiseAnd/Or/Xor  on integers
 bitwise_not         BitwiseNot
 shl shr             LeftShift          shr keeps the sign of signed numbers; amounts outside 0 … width-1 have no meaning

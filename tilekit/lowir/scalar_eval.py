@@ -3,7 +3,7 @@
 
 Every operation rounds or wraps to its dtype at once, as the machine's instructions do. Small floats are `ml_dtypes`.
 Both branches of `where`, and both sides of `and` and `or`, are evaluated: expressions have no effects, and what has no
-meaning (division by zero) gives 0 here instead of an error.
+meaning (a shift by more than the width) gives something here instead of an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the scalar language to Hidet IR, whose operators mean what C's mean when they are printed.
 
-Division is the difference: `//` and `%` become C's operators where both sides are known not to be negative, and calls
-of `tk::floordiv` and `tk::floormod` elsewhere. Conversions for which C has no meaning, or none for half, become
+Division is the difference: `//` and `%` become C's operators where it is known that the dividend is not negative and
+that the divisor is positive, and calls of `tk::floordiv` and `tk::floormod` elsewhere. C has no meaning for a division
+by zero: a compiler would conclude that no divisor ever is zero, and leave out the `where` around it. Conversions for which C has no meaning, or none for half, become
 `tk::cast`. Functions are looked up in `prims`, so a dtype that has none there is an error here.
 """
 
@@ -16,28 +17,28 @@ from tilekit.lowir import cxx, prims, scalar
 from tilekit.lowir.functions import FUNCTIONS
 from tilekit.lowir.nodes import Address, Call, Cast, Constant, Dereference, Div, Expr, Mod, TensorElement, Var
 
-# answers for integers of the scalar language whether no value of theirs is below zero
-NotNegative = Callable[[Expr], bool]
+# answers for integers of the scalar language whether no value of theirs is below a number
+AtLeast = Callable[[Expr, int], bool]
 
 
-def lower(e: Expr, not_negative: NotNegative) -> Expr:
+def lower(e: Expr, at_least: AtLeast) -> Expr:
     """`e` with C's meaning; `e` itself where it has that already."""
     match e:
         case Var() | Constant():
             return e
         case Div() | Mod() if scalar.is_integer(scalar.dtype_of(e)):
-            plain = not_negative(e.a) and not_negative(e.b)
-            a, b = lower(e.a, not_negative), lower(e.b, not_negative)
+            plain = at_least(e.a, 0) and at_least(e.b, 1)
+            a, b = lower(e.a, at_least), lower(e.b, at_least)
             return _division(e, a, b) if plain else prims.call(_FLOOR[type(e)], a, b)
         case Call() if scalar.function_name(e) in ("c_div", "c_mod"):
-            a, b = (lower(arg, not_negative) for arg in e.args)
+            a, b = (lower(arg, at_least) for arg in e.args)
             return Div(a, b) if scalar.function_name(e) == "c_div" else Mod(a, b)
         case Call() if scalar.function_name(e) in FUNCTIONS:
-            return prims.call(e.func_var.name or "", *(lower(arg, not_negative) for arg in e.args))
+            return prims.call(e.func_var.name or "", *(lower(arg, at_least) for arg in e.args))
         case Cast():
-            return _lower_cast(e, lower(e.expr, not_negative))
+            return _lower_cast(e, lower(e.expr, at_least))
         case _:
-            return _with_parts(e, [lower(part, not_negative) for part in scalar.children(e)])
+            return _with_parts(e, [lower(part, at_least) for part in scalar.children(e)])
 
 
 _FLOOR: dict[type[Expr], str] = {Div: "tk::floordiv", Mod: "tk::floormod"}

@@ -5,14 +5,12 @@
 
 namespace tk {
 
-// a // b, rounded toward minus infinity. Division by zero means nothing, but happens in lanes outside a tensor, whose
-// result nobody stores: a GPU goes on with garbage, the CPU with 0.
+// a // b, rounded toward minus infinity, and 0 where b is 0: that happens in lanes outside a tensor, whose result nobody
+// stores, and a compiler must not conclude from the division that it does not.
 template <class T>
 TK_DEVICE T floordiv(T a, T b) {
   static_assert(is_integer<T>, "tk::floordiv takes integers");
-#if !defined(__CUDACC__)
   if (b == T(0)) return T(0);
-#endif
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a / b);
   } else {
@@ -22,13 +20,11 @@ TK_DEVICE T floordiv(T a, T b) {
   }
 }
 
-// a % b, with the sign of b.
+// a % b, with the sign of b, and 0 where b is 0.
 template <class T>
 TK_DEVICE T floormod(T a, T b) {
   static_assert(is_integer<T>, "tk::floormod takes integers");
-#if !defined(__CUDACC__)
   if (b == T(0)) return T(0);
-#endif
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a % b);
   } else {
