@@ -82,6 +82,56 @@ def test_a_cell_shows_its_kernel_and_its_value(notebook: Kernel):
     assert "<b>layout_inference</b>" in data["text/html"]
 
 
+def test_the_passes_are_shown_live_and_as_text(notebook: Kernel):
+    notebook.ran(RUN)
+    for shown in ("add.trace", "add.last.trace"):
+        reply = notebook.ran(shown)
+        assert reply.widgets == 1
+        (data,) = reply.shown.values()
+        assert "<b>layout_inference</b>" in data["text/html"]
+        assert "Tile IR  layout_inference" in data["text/plain"]
+
+
+def test_many_kernels_leave_one_bar_and_one_output_more(notebook: Kernel):
+    notebook.ran(f"%%tilus\n{VECTOR_ADD.replace('VectorAdd', 'Other')}")
+    loop = """
+for n in range(100, 2100, 100):
+    a, b, c = torch.ones(n), torch.ones(n), torch.empty(n)
+    add(n, a, b, c)
+    assert (c == 2).all()
+add(1024, *(torch.ones(1024) for _ in range(3)))
+Other()(100, *(torch.ones(100) for _ in range(3)))
+"""
+    reply = notebook.ran(RUN + loop)
+    assert len(reply.text.splitlines()) == 3, reply.text
+    assert (reply.widgets, len(reply.shown)) == (1, 1)
+
+
+def test_a_rerun_of_an_edited_cell_says_so_and_keeps_the_edit(notebook: Kernel):
+    notebook.ran(RUN)
+    reply = notebook.ran("""
+desk = next(reversed(get_ipython().tilekit._desks.values()))
+desk.bar.shown = "source"
+panel = desk.bar.panel("source", 0)
+panel._handle_custom_msg({"kind": "recompile", "text": panel.text.replace("x[r] + y[r]", "x[r] - y[r]")}, [])
+import time
+while panel.busy: time.sleep(0.01)
+panel.verdict, add.last.patched""")
+    assert reply.value == "('differs', True)"
+    reply = notebook.ran(RUN + "torch.equal(z, x - y)")
+    assert reply.value == "True"
+    line, remark = reply.text.splitlines()
+    assert line.startswith("VectorAdd · PATCHED · sm_90a")
+    assert "PATCHED" in remark
+    reply = notebook.ran("""
+panel = next(reversed(get_ipython().tilekit._desks.values())).bar.panel("source", 0)
+print("x[r] - y[r]" in panel.text, "x[r] + y[r]" in panel.generated)
+panel._handle_custom_msg({"kind": "revert"}, [])
+while panel.busy: time.sleep(0.01)""")
+    assert reply.stdout == "True True\n"
+    assert notebook.ran(RUN + "torch.equal(z, x + y)").value == "True"
+
+
 def test_errors_name_cell_and_line_from_any_cell_and_after_a_change(notebook: Kernel):
     beyond = VECTOR_ADD.replace("gz = self.global_view(z_ptr, dtype=float32, shape=[n])",
                                 "gz = self.global_view(z_ptr, dtype=float32, shape=[n + 500])")  # fmt: skip

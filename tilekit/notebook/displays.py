@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from IPython.display import display
 
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook import static
+from tilekit.notebook.panels.panel import Panel
+from tilekit.notebook.panels.passes import PassPanel
 from tilekit.notebook.panels.steps import Steps
 
 if TYPE_CHECKING:
@@ -35,17 +40,43 @@ def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
     printer.text(Steps(recorder).plain())
 
 
+def _trace_live(recorder: Any, keep: Callable[[Panel], None]) -> None:
+    """The panel, below what the file keeps of it; in the page it folds that to its line."""
+    steps = Steps(recorder)
+    changed = sum(entry["status"] == "changed" for entry in steps.overview())
+    line = f"{len(steps)} steps · {changed} {'pass' if changed == 1 else 'passes'} changed the program"
+    copy = f"<details><summary>{line}</summary>{static.passes(recorder)}</details>"
+    display({"text/plain": steps.plain(), "text/html": static.frame(copy)}, raw=True)
+    panel = PassPanel("the kernel", steps)
+    keep(panel)
+    display(panel)
+
+
 def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
     formatters: Any = shell.display_formatter
     return formatters.formatters["text/html"], formatters.formatters["text/plain"]
 
 
-def register(shell: InteractiveShell) -> None:
+def _shows(shell: InteractiveShell) -> Any:
+    """Those that display an object themselves, in as many outputs as it takes."""
+    formatter: Any = shell.display_formatter
+    return formatter.ipython_display_formatter
+
+
+def is_live(shell: InteractiveShell) -> bool:
+    """Whether a front end shows outputs as they come, and so could hold a panel."""
+    return hasattr(shell, "kernel")
+
+
+def register(shell: InteractiveShell, keep: Callable[[Panel], None]) -> None:
+    """Teach the shell; `keep` is given each panel that a cell shows."""
     html, text = _formatters(shell)
     html.for_type(Kernel, _kernel)
     html.for_type(InstantiatedScript, _handle)
     html.for_type_by_name(*_RECORDER, _trace)
     text.for_type_by_name(*_RECORDER, _trace_text)
+    if is_live(shell):
+        _shows(shell).for_type_by_name(*_RECORDER, lambda recorder: _trace_live(recorder, keep))
 
 
 def unregister(shell: InteractiveShell) -> None:
@@ -53,3 +84,4 @@ def unregister(shell: InteractiveShell) -> None:
     for kind in (Kernel, InstantiatedScript, ".".join(_RECORDER)):
         html.pop(kind, None)
     text.pop(".".join(_RECORDER), None)
+    _shows(shell).pop(".".join(_RECORDER), None)

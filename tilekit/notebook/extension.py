@@ -20,6 +20,7 @@ from tilekit.notebook import cell, completion, displays, options
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
 from tilekit.notebook.panels.desk import Desk
+from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.running import RunningCell
 from tilekit.notebook.summary import not_edited
 from tilekit.runtime import device
@@ -58,6 +59,8 @@ class Extension:
         self._asked_driver = False
         # the panels of each cell that has some
         self._desks: dict[str, Desk] = {}
+        # and those that are the value of a cell
+        self._values: dict[str, list[Panel]] = {}
         self.edits = NotebookEdits()
         # what cells used so far, by what a rerun does not change: of a kernel that was made again, the new one
         self._used: weakref.WeakValueDictionary[Identity, Kernel] = weakref.WeakValueDictionary()
@@ -71,7 +74,7 @@ class Extension:
         shell.events.register("post_run_cell", self.after_cell)
         shell.register_magic_function(self._magic, "cell", "tilus")
         completion.register(shell)
-        displays.register(shell)
+        displays.register(shell, self.keep_panel)
         sources.set_display(self.display_name)
         self.edits.open()
 
@@ -130,6 +133,9 @@ class Extension:
     def before_cell(self, info: ExecutionInfo) -> None:
         if self._outermost is None or info.store_history:
             self._outermost = info
+            if displays.is_live(self.shell):
+                for panel in self._values.pop(_cell_id(self.shell), ()):
+                    panel.close()
 
     def after_cell(self, result: ExecutionResult) -> None:
         """However the cell ended, what `begin` set is undone."""
@@ -162,6 +168,10 @@ class Extension:
         if running.is_live and kernels:
             self._show_panels(kernels)
         return value
+
+    def keep_panel(self, panel: Panel) -> None:
+        """Hold a panel that a cell shows until the cell runs again."""
+        self._values.setdefault(_cell_id(self.shell), []).append(panel)
 
     def _show_panels(self, kernels: Sequence[Kernel]) -> None:
         """One bar below the lines of the cell, closed; a rerun of the cell keeps open what was open."""

@@ -62,10 +62,9 @@ def not_edited(kernels: Sequence[Kernel], used: Sequence[Kernel]) -> list[str]:
     `used` are the notebook's kernels: an edit is of one schedule and specialization, and others know nothing of it.
     """
     lines: list[str] = []
-    for script in dict.fromkeys(kernel.script for kernel in kernels):
-        is_edited = any(kernel.patched for kernel in used if kernel.script == script)
-        here = [kernel.name for kernel in kernels if kernel.script == script and not kernel.patched]
-        if is_edited and here:
-            which = here[0] if len(here) == 1 else f"{len(here)} kernels of {script}"
+    for script in dict.fromkeys(kernel.script for kernel in used if kernel.patched):
+        here = [kernel for kernel in kernels if kernel.script == script and not kernel.patched]
+        if here:
+            which = here[0].name if len(here) == 1 else f"{len(here)} kernels of {script}"
             lines.append(f"{which}: not edited, for the edit is of another kernel of {script}")
     return lines

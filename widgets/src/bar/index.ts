@@ -3,6 +3,7 @@
 import type { AnyModel, Host, RenderProps } from "@anywidget/types";
 import { button, el } from "../common/dom.ts";
 import { GONE, KernelLine } from "../common/kernel.ts";
+import { foldStatic } from "../common/static.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 
 type Kind = "passes" | "source";
@@ -129,18 +130,6 @@ class Bar {
   #lose(): void {
     this.#gone.hidden = false;
     this.#waiting.hidden = true;
-  }
-}
-
-/**
- * The saved copy of what the panels show is there for those who read without a kernel. Its lines stay; what they open to
- * is in the panels, so here, and only in the page, they are plain lines.
- */
-function foldStatic(element: HTMLElement): void {
-  for (const copy of element.closest(".jp-OutputArea")?.querySelectorAll(".tk-static > details") ?? []) {
-    const line = el("div", "tk-line");
-    line.append(...(copy.querySelector(":scope > summary")?.childNodes ?? []));
-    copy.replaceWith(line);
   }
 }
 

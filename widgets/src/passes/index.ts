@@ -254,6 +254,7 @@ const languageOf = (pass: Pass): Language => (pass.language === "CUDA C" ? "cuda
 
 function render({ model, el: element, signal }: RenderProps<State>): void {
   element.append(new PassPanel(model, signal).root);
+  requestAnimationFrame(() => foldStatic(element));
 }
 
 export default { render };
