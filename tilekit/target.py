@@ -20,13 +20,11 @@ class Suffix(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One instruction set; limits count what a kernel can use, in bytes, threads and 32-bit registers."""
+    """One instruction set; limits count what a block can use, in bytes and threads."""
 
     capability: tuple[int, int]
     suffix: Suffix
     shared_memory_per_block: int
-    max_registers_per_thread: int = 255
-    registers_per_block: int = 65536
     max_warps_per_block: int = 32
     warp_size: int = 32
 

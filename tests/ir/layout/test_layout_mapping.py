@@ -37,15 +37,6 @@ def test_index_terms_are_as_few_as_the_modes_of_the_canonical_form(layout):
 
 @few
 @given(layouts())
-def test_local_terms_are_the_register_of_an_index(layout):
-    terms = mapping.local_terms(layout)
-    for index in indices(layout.shape):
-        register = sum(evaluate(t, index=i) for t, i in zip(terms, index, strict=True))
-        assert register == layout.get_local(index)
-
-
-@few
-@given(layouts())
 def test_replica_terms_number_the_holders_of_an_element(layout):
     terms = mapping.replica_terms(layout)
     for index in indices(layout.shape):
@@ -59,10 +50,6 @@ def test_terms_of_a_layout_a_person_can_check():
     assert rows == (Term(Source.LOCAL, 2, None, 8), Term(Source.THREAD, 4, None, 1))
     assert columns == (Term(Source.THREAD, 1, 4, 2), Term(Source.LOCAL, 1, 2, 1))
     assert list(map(str, (*rows, *columns))) == ["local // 2 * 8", "thread // 4", "thread % 4 * 2", "local % 2"]
-    assert mapping.local_terms(layout) == (
-        (Term(Source.INDEX, 8, None, 2),),
-        (Term(Source.INDEX, 1, 2, 1),),
-    )
     assert mapping.index_terms(spatial(1, 1)) == ((), ())
     assert mapping.index_terms(replicated(num_workers=4) * spatial(8)) == ((Term(Source.THREAD, 1, 8, 1),),)
 

@@ -15,11 +15,10 @@ from tilekit.ir.layout.register_layout import RegisterLayout
 
 
 class Source(Enum):
-    """The number that a term reads: of the thread, of its register, or an index into one dimension of the tile."""
+    """The number that a term reads: of the thread, or of its register."""
 
     THREAD = "thread"
     LOCAL = "local"
-    INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,9 @@ Terms = tuple[Term, ...]
 """A sum, the most significant summand first; the empty one is 0."""
 
 
-def evaluate(terms: Iterable[Term], *, thread: int = 0, local: int = 0, index: int = 0) -> int:
+def evaluate(terms: Iterable[Term], *, thread: int = 0, local: int = 0) -> int:
     """The value of the sum; also of integer arrays."""
-    numbers = {Source.THREAD: thread, Source.LOCAL: local, Source.INDEX: index}
+    numbers = {Source.THREAD: thread, Source.LOCAL: local}
     return sum(term.at(numbers[term.source]) for term in terms)
 
 
@@ -62,14 +61,6 @@ def index_terms(layout: RegisterLayout) -> tuple[Terms, ...]:
             if isinstance(place, Digit):
                 terms[place.dim] += _terms(source, [_Part(weight, place.extent, place.stride)], size)
     return tuple(tuple(sorted(summands, key=lambda term: -term.multiplier)) for summands in terms)
-
-
-def local_terms(layout: RegisterLayout) -> tuple[Terms, ...]:
-    """For each dimension, what its index adds to the number of the register that holds the element."""
-    parts: list[list[_Part]] = [[] for _ in layout.shape]
-    for digit, weight in digits.weighted(layout.local_digits):
-        parts[digit.dim].append(_Part(digit.stride, digit.extent, weight))
-    return tuple(_terms(Source.INDEX, summands, size) for summands, size in zip(parts, layout.shape, strict=True))
 
 
 def replica_terms(layout: RegisterLayout) -> Terms:
