@@ -3,8 +3,8 @@
 import type { AnyModel, Host, RenderProps } from "@anywidget/types";
 import { button, el } from "../common/dom.ts";
 import { GONE, KernelLine } from "../common/kernel.ts";
-import { foldStatic } from "../common/static.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
+import { foldStatic } from "../common/static.ts";
 
 type Kind = "passes" | "source";
 

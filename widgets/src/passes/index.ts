@@ -4,6 +4,7 @@ import type { AnyModel, RenderProps } from "@anywidget/types";
 import { button, el, keyLegend, milliseconds, plural, searchBox } from "../common/dom.ts";
 import { GONE, KernelLine } from "../common/kernel.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
+import { foldStatic } from "../common/static.ts";
 import type { Language } from "../common/syntax.ts";
 import { DiffView } from "./diff.ts";
 import { type Pass, type PassMessage, PassText, step } from "./model.ts";
