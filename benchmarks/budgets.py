@@ -117,6 +117,44 @@ def recorder_ratio() -> dict[str, Any]:
     return {"ratio_of_medians": round(statistics.median(on) / statistics.median(off), 3), "off": report.spread(off)}
 
 
+def edit_to_result_seconds() -> dict[str, dict[str, float]]:
+    """From a text that the source panel sends to its verdict, softmax on the CPU; and what opening each panel takes.
+
+    Each edit is a text that was never compiled before. The browser's share is not in it.
+    """
+    import torch
+
+    from tests.kernels.test_softmax import SOFTMAX
+    from tilekit import config
+    from tilekit.notebook.edits import NotebookEdits
+    from tilekit.notebook.panels.desk import Desk, SourceDesk
+
+    found: dict[str, list[float]] = {"edit_to_result": [], "open_passes": [], "open_source": []}
+    with tempfile.TemporaryDirectory() as cache:
+        config.set_session_default("cache_dir", cache)
+        handle: Any = SOFTMAX[torch.float32]
+        x = torch.randn(64, 1024)
+        out = torch.empty_like(x)
+        handle(*x.shape, x, out)
+        for turn in range(2 * REPEAT):
+            desk = Desk([handle.last], NotebookEdits())
+            for kind in ("passes", "source"):
+                start = time.perf_counter()
+                desk.bar.shown = kind
+                found[f"open_{kind}"].append(time.perf_counter() - start)
+            source = SourceDesk(handle.last, desk.names[0], desk)
+            text = source.panel.generated.replace("{\n", f"{{\n  int edited_{turn} = {turn};\n", 1)
+            start = time.perf_counter()
+            source.recompile(text).result()
+            found["edit_to_result"].append(time.perf_counter() - start)
+            if source.panel.verdict != "same":
+                raise RuntimeError(source.panel.plain())
+            desk.bar.close()
+        handle.last.revert()
+        config.clear_session_defaults()
+    return {name: report.spread(seconds) for name, seconds in found.items()}
+
+
 def idle_memory() -> dict[str, float]:
     """Resident MB of a notebook's kernel process and its simulator worker, after one kernel ran."""
     from jupyter_client.manager import start_new_kernel
@@ -165,6 +203,7 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "import_tilekit_s": import_seconds,
     "first_cell_s": first_cell_seconds,
     "recorder_ratio": recorder_ratio,
+    "edit_to_result_s": edit_to_result_seconds,
     "idle_memory_mb": idle_memory,
     "install_mb": install_size,
 }

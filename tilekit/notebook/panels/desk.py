@@ -172,7 +172,8 @@ class SourceDesk:
 def names(kernels: Sequence[Kernel]) -> tuple[str, ...]:
     """What to call each; those that would be called the same, by what they were specialized to."""
     count = Counter(kernel.name for kernel in kernels)
-    return tuple(kernel.name if count[kernel.name] == 1 else kernel.identity.specialization for kernel in kernels)
+    full = [kernel.identity.specialization.removesuffix("()") for kernel in kernels]
+    return tuple(k.name if count[k.name] == 1 else name for k, name in zip(kernels, full, strict=True))
 
 
 def _marker(line: int, column: int, severity: str, message: str) -> dict[str, Any]:
