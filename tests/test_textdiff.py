@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tilekit import textdiff
@@ -99,6 +99,7 @@ def test_the_unified_form_names_the_lines_that_it_shows(before, after, context):
 
 
 @given(LINES, LINES)
+@example(["", "a"], ["a", "", "", "", ""])
 def test_a_long_text_is_done_in_blocks_with_the_same_result(before, after):
     expected = rows(before, after)
     with pytest.MonkeyPatch.context() as patch:

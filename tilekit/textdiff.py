@@ -155,13 +155,14 @@ def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
 
     pairs: list[tuple[int, int]] = []
     i = len(a) - 1
+    seeking = False  # whether b[j] that made bit i clear lies in an earlier block
     for start, entry in zip(reversed(starts), reversed(entries), strict=True):
         states = [entry]
         for item in b[start : start + block]:
             states.append(step(states[-1], item))
         j = len(states) - 2
         while i >= 0 and j >= 0:
-            if a[i] == b[j + start]:  # equal ends are part of some longest one
+            if not seeking and a[i] == b[j + start]:  # equal ends are part of some longest one
                 pairs.append((i, j + start))
                 i, j = i - 1, j - 1
                 continue
@@ -172,6 +173,7 @@ def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
             bit = 1 << i
             while j >= 0 and not states[j] & bit:
                 j -= 1
+            seeking = j < 0
     return pairs[::-1]
 
 

@@ -144,6 +144,7 @@ function lcs(a: Lines, b: Lines): Pair[] {
   const pairs: Pair[] = [];
   const isClear = (state: Uint32Array, i: number): boolean => !((state[i >>> 5]! >>> (i & 31)) & 1);
   let i = a.length - 1;
+  let seeking = false; // whether b[j] that made bit i clear lies in an earlier block
   for (let n = entries.length - 1; n >= 0; n--) {
     const start = n * block;
     const stop = Math.min(start + block, b.length);
@@ -153,7 +154,7 @@ function lcs(a: Lines, b: Lines): Pair[] {
     for (let j = start; j < stop; j++) step(stateAt(j - start), b[j]!, stateAt(j - start + 1));
     let j = stop - start - 1;
     while (i >= 0 && j >= 0) {
-      if (a[i] === b[start + j]) {
+      if (!seeking && a[i] === b[start + j]) {
         pairs.push([i--, start + j--]);
         continue;
       }
@@ -161,6 +162,7 @@ function lcs(a: Lines, b: Lines): Pair[] {
       while (i >= 0 && !isClear(state, i)) i--;
       if (i < 0) break;
       while (j >= 0 && isClear(stateAt(j), i)) j--;
+      seeking = j < 0;
     }
   }
   return pairs.reverse();
