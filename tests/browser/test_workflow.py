@@ -7,6 +7,9 @@ from tests.browser import lab
 
 pytestmark = pytest.mark.browser
 
+# a machine that runs other tests at the same time paints late
+BUSY = 3
+
 CELL = """%%tilus
 import tilus
 import torch
@@ -102,11 +105,23 @@ def test_an_edit_is_marked_mended_compared_run_and_reverted(notebook, artifact):
 
     run_cell(notebook, 2)
     page.get_by_text("y is 3.0, patched True").wait_for()
+    run_cell(notebook, 1)
+    page.locator(".tk-line", has_text="Scale PATCHED · sm_90a").wait_for()
+    page.locator(".tk-source .cm-line", has_text="3.0f").wait_for()
+    page.locator(".tk-source", has_text="edit").wait_for()
+    run_cell(notebook, 2)
+    page.get_by_text("y is 3.0, patched True").wait_for()
+    notebook.screenshot(artifact("rerun-dark.png"))
+
+    notebook.set_theme(lab.LIGHT)
     page.get_by_role("button", name="Go back to the generated source").click()
-    state(notebook, "")
+    page.locator(".tk-source .cm-line", has_text="2.0f").wait_for()
+    page.locator(".tk-source", has_text="reverted to the generated source").wait_for()
     run_cell(notebook, 2)
     page.get_by_text("y is 2.0, patched False").wait_for()
     assert page.locator(".tk-bar").count() == 1
+    run_cell(notebook, 1)
+    page.locator(".tk-line", has_text="Scale sm_90a").wait_for()
 
 
 def test_the_line_of_the_kernel_stands_above_its_panels(notebook):
@@ -122,3 +137,68 @@ def test_a_rerun_of_the_cell_keeps_open_what_was_open(notebook):
     run_cell(notebook, 1)
     page.wait_for_function("() => document.querySelectorAll('.tk-bar').length == 1")
     page.wait_for_selector(".tk-bar[data-open='passes:0'] .tk-passes[data-ms]")
+
+
+def test_three_kernels_and_a_loop_leave_one_bar_and_two_outputs(open_notebook, artifact):
+    names = ("Scale", "Second", "Third")
+    classes = "\n".join(CELL[CELL.index("class Scale") : CELL.index("x, y =")].replace("Scale", n) for n in names[1:])
+    loop = "for n in range(100, 2100, 100): scale(n, torch.ones(n), torch.ones(n))"
+    loop += "\nSecond()(1000, x, y)\nThird()(1000, x, y)"
+    opened = open_notebook(["%load_ext tilekit", CELL.replace("scale(1000, x, y)\n", f"{classes}\n{loop}")])
+    opened.run_all()
+    page = opened.page
+    page.wait_for_selector(".tk-bar")
+    assert page.locator(".tk-bar").count() == 1
+    assert page.locator(".jp-OutputArea-child").count() == 2
+    # sizes that are a multiple of 16 have a kernel of their own
+    options = page.get_by_role("combobox", name="Kernel").locator("option").all_inner_texts()
+    assert options == ["Scale-d1-d16-d16", "Scale-d16-d16-d16", "Second", "Third"]
+    opened.screenshot(artifact("light.png"))
+
+
+def test_the_bar_and_the_panels_are_there_at_once(open_notebook):
+    """The bar comes with its cell's output, and a panel at the click, each within 300 ms."""
+    opened = open_notebook(["%load_ext tilekit", CELL])
+    page = opened.page
+    page.evaluate(
+        """() => {
+            window.seen = {};
+            new MutationObserver(() => {
+                for (const name of ['.tk-static > details', '.tk-bar', '.tk-passes[data-ms]', '.tk-source .cm-content'])
+                    if (!(name in seen) && document.querySelector(name)) {
+                        seen[name] = 0;
+                        requestAnimationFrame(() => { seen[name] = performance.now(); });
+                    }
+            }).observe(document.body, {childList: true, subtree: true, attributes: true});
+        }"""
+    )
+
+    def painted(place: str) -> float:
+        return page.wait_for_function("name => window.seen[name]", arg=place).json_value()
+
+    opened.run_all()
+    times = {"bar": painted(".tk-bar") - painted(".tk-static > details")}
+    for panel, place in (("Passes", ".tk-passes[data-ms]"), ("Source", ".tk-source .cm-content")):
+        begin = page.evaluate(
+            "panel => { const now = performance.now(); document.querySelector(panel).click(); return now; }",
+            f"button[aria-label='{panel} of the kernel']",
+        )
+        times[panel] = painted(place) - begin
+    assert max(times.values()) < 300 * BUSY, times
+
+
+def test_the_trace_of_a_kernel_is_a_panel_and_the_file_keeps_its_text(open_notebook, artifact):
+    opened = open_notebook(["%load_ext tilekit", CELL, "scale.trace"])
+    opened.run_all()
+    page = opened.page
+    page.wait_for_selector(".tk-passes[data-ms]")
+    page.locator(".tk-line", has_text="passes changed the program").wait_for()
+    page.locator(".tk-rows").focus()
+    before = page.locator(".tk-passes").get_attribute("data-shown")
+    page.keyboard.press("j")
+    page.wait_for_selector(f".tk-passes:not([data-shown='{before}'])")
+    opened.screenshot(artifact("light.png"))
+    kept = page.evaluate(
+        "() => jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.getOutputs().map(o => o.data)"
+    )
+    assert "<b>layout_inference</b>" in "".join(kept[0]["text/html"])
