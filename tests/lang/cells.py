@@ -225,6 +225,9 @@ class Tile:
     def __neg__(self) -> Tile:
         return Tile(-self.data)
 
+    def __invert__(self) -> Tile:
+        return Tile(~self.data)
+
 
 def _operators() -> None:
     for name in (
@@ -237,6 +240,8 @@ def _operators() -> None:
         "and",
         "or",
         "xor",
+        "lshift",
+        "rshift",
         "lt",
         "le",
         "gt",

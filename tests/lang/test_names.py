@@ -525,6 +525,13 @@ def count_down(self, n):
 """
 
 
+@pytest.mark.parametrize("op", ["<<", ">>", "&", "|", "^"])
+def test_updates_of_every_kind_are_in_place(op):
+    body = f"z = x; x {op}= 3; self.keep(0, x); self.keep(1, z)"
+    agrees(body)
+    assert "    x = binary(" in printed(body)
+
+
 @pytest.mark.parametrize("helper", ["rebind_first(x, x)", "rebind_in_loop(x, x, n)", "rebind_in_branch(x, x, n)"])
 def test_one_tile_as_two_arguments(helper):
     agrees(f"r = self.{helper}; self.keep(0, r); self.keep(1, x)", HELPERS)

@@ -311,7 +311,8 @@ def test_scalar_operators(expression):
         "u * f", "u * 2", "2.5 - u", "-u", "self.maximum(x, y)", "self.where(x < y, x, 0)",
         "self.where(x >= 3, y, x)", "self.exp(u)", "self.where(u == v, 1.0, u)",
         "self.where((x > y) & (x > 0), x, y)", "self.where((x > y) | (x > 0), x, n)", "x.to(float32) / 3",
-        "float32(x) * f", "self.square(x)", "self.where(x != y, x, y)", "self.where(3 <= x, x, y)",
+        "float32(x) * f", "self.square(x)", "self.where(x != y, x, y)", "self.where(3 <= x, x, y)", "~x", "x << 2",
+        "y >> 1", "x >> n % 3", "1 << (x & 7)", "self.where(~(x > y), x, y)",
     ],
 )  # fmt: skip
 def test_tile_operators(expression):

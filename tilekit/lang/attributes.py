@@ -62,10 +62,6 @@ class Attributes:
         self.__dict__[name] = getattr(self, f"_check_{name}")(value, builder)
         self.places[name] = builder.span
 
-    def __getattr__(self, name: str) -> Any:
-        near = suggest(name, NAMES)
-        raise AttributeError(f"self.attrs has no {name}" + (f", did you mean {near}?" if near else ""))
-
     def _check_blocks(self, value: Any, builder: Builder) -> tuple[Expr, ...]:
         extents = _sequence(value)
         if not 1 <= len(extents) <= 3:

@@ -18,6 +18,7 @@ from tilekit.ir.stmt import Stmt
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
 from tilekit.lang import handover, methods, operators, values
+from tilekit.lang.attributes import Attributes
 from tilekit.lang.bindings import Bindings
 from tilekit.lang.builder import Builder
 from tilekit.lang.frame import Frame
@@ -282,7 +283,7 @@ class Expressions:
                 "TK102", f"self has no {name}", help=f"did you mean self.{near}?" if near else "set it in __init__"
             )
         near = suggest(name, [n for n in dir(owner) if not n.startswith("_")])
-        what = getattr(owner, "__name__", type(owner).__name__)
+        what = "self.attrs" if isinstance(owner, Attributes) else getattr(owner, "__name__", type(owner).__name__)
         return errors.LanguageError("TK102", f"{what} has no {name}", help=f"did you mean {near}?" if near else None)
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:

@@ -231,7 +231,17 @@ def unary(op: ast.AST, value: Any, builder: Builder) -> Any:
     if isinstance(value, RegisterTensor) and kind in (ast.USub, ast.Not):
         name = "neg" if kind is ast.USub else "logical_not"
         return builder.emit(ElementwiseUnaryInst.create(value, name))
+    if isinstance(value, RegisterTensor) and kind is ast.Invert:
+        return _inverted(value, builder)
     return scalar_unary(kind, value)
+
+
+def _inverted(tile: RegisterTensor, builder: Builder) -> RegisterTensor:
+    """`~tile`: what was true is false, or every bit of an integer the other way round."""
+    if tile.dtype.is_boolean():
+        return builder.emit(ElementwiseUnaryInst.create(tile, "logical_not"))
+    ones = filled(builder, -1 if tile.dtype.is_signed() else tile.dtype.max_value, tile)
+    return builder.emit(ElementwiseBinaryInst.create(tile, ones, "bitwise_xor"))
 
 
 def scalar_unary(kind: Op, value: Any) -> Any:
@@ -245,7 +255,7 @@ def scalar_unary(kind: Op, value: Any) -> Any:
     if isinstance(value, Expr) and kind is ast.USub:
         is_truth = scalar.dtype_of(value) is dtypes.boolean
         return scalar.neg(scalar.cast(value, dtypes.int32) if is_truth else value)
-    if isinstance(value, Expr) and kind is ast.Invert:
+    if isinstance(value, Expr) and kind is ast.Invert and scalar.dtype_of(value) is not dtypes.boolean:
         return scalar.bitwise_not(value)
     if isinstance(value, Expr) and kind is ast.Not:
         condition = values.truth(value)
