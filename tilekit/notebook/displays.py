@@ -49,7 +49,9 @@ def _trace_live(recorder: Any, keep: Callable[[Panel], None]) -> None:
     display({"text/plain": steps.plain(), "text/html": static.frame(copy)}, raw=True)
     panel = PassPanel("the kernel", steps)
     keep(panel)
-    display(panel)
+    # the copy says it all in text
+    view = panel._repr_mimebundle_()
+    display({**view, "text/plain": "the panel of these passes: run the cell to open it"}, raw=True)
 
 
 def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
