@@ -229,26 +229,11 @@ class Tile:
         return Tile(~self.data)
 
 
+_OPERATORS = "add sub mul truediv floordiv mod and or xor lshift rshift lt le gt ge eq ne"
+
+
 def _operators() -> None:
-    for name in (
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "eq",
-        "ne",
-    ):
+    for name in _OPERATORS.split():
         op = getattr(operator, name if name not in ("and", "or") else name + "_")
         setattr(Tile, f"__{name}__", lambda self, other, op=op: self._with(other, op))
         setattr(Tile, f"__r{name}__", lambda self, other, op=op: self._with(other, lambda a, b: op(b, a)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad kernels, and exactly what a person reads: `bad_kernels.txt` holds most of them."""
 
+import functools
 import pickle
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_a_host_function_cannot_decide_by_a_run_time_scalar():
         "                         ^^^^^^^^^\n"
         "  help: make it a method of the class: methods are compiled, functions run while compiling"
     )
+
+
+@pytest.mark.parametrize("method, line", [("__call__", 6), ("helper", 3)])
+def test_a_decorator_that_replaces_a_method_is_named(method, line):
+    def timed(function):
+        @functools.wraps(function)
+        def wrapper(*args):
+            return function(*args)
+
+        return wrapper
+
+    text = """
+    class Kernel(tilus.Script):
+        def helper(self, k):
+            return k + 1
+
+        def __call__(self, n: int32):
+            self.attrs.blocks = [self.helper(n)]
+    """
+    text = text.replace(f"    def {method}", f"    @timed\n        def {method}")
+    message = error_text(text, 3, timed=timed)
+    assert f"Kernel.{method}, Cell In[1], line {line}: a decorator replaces this method" in message
 
 
 def test_errors_keep_their_lines_in_another_process():

@@ -10,8 +10,6 @@ from typing import Any, TypeVar, cast
 
 from tilekit.diag import errors
 
-Space = Mapping[str, tuple[Any, ...]]
-Schedule = Mapping[str, Any]
 T = TypeVar("T", bound=type)
 
 

@@ -24,6 +24,7 @@ from tilekit.lang.builder import Builder
 from tilekit.lang.expressions import Expressions, Lambda
 from tilekit.lang.frame import Frame
 from tilekit.lang.methods import KernelMethods
+from tilekit.lang.params import DECORATED
 from tilekit.lang.source import FunctionSource
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
@@ -183,9 +184,7 @@ class Calls(Expressions):
                 "TK103", f"{read.name} calls itself: kernel methods are inlined and cannot recurse"
             )
         if hasattr(function, "__wrapped__"):
-            raise errors.LanguageError(
-                "TK103", f"{read.name} has a decorator that replaces it: kernel methods are read, not run"
-            )
+            raise errors.LanguageError("TK103", DECORATED, at=read.header, help="remove the decorator")
         signature = inspect.signature(function)
         try:
             bound = signature.bind(*args, **kwargs)

@@ -15,6 +15,7 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.lang import source
 
 ParamType: TypeAlias = "type[int] | type[float] | type[bool] | type[str] | DataType | PointerType"
+DECORATED = "a decorator replaces this method, but kernel methods are read, not run"
 CONSTANT_TYPES = (int, float, bool, str)
 
 
@@ -52,6 +53,8 @@ class CallParameters:
         signature = inspect.signature(call)
         spans = _spans(call)
         parameters = _without_self(signature, spans)
+        if hasattr(call, "__wrapped__"):
+            raise errors.LanguageError("TK107", DECORATED, at=spans["def"], help="remove the decorator")
         names: list[str] = []
         types: list[ParamType] = []
         for parameter in parameters:

@@ -26,10 +26,6 @@ def is_number(value: object) -> TypeGuard[bool | int | float | Expr | dtypes.Lit
     return isinstance(value, (bool, int, float, Expr, dtypes.Literal))
 
 
-def is_host_number(value: object) -> TypeGuard[bool | int | float | dtypes.Literal]:
-    return isinstance(value, (bool, int, float, dtypes.Literal))
-
-
 def known(value: Any) -> Any:
     """The Python number that a constant expression is; anything else as it is."""
     constant = scalar.constant_value(value) if isinstance(value, Expr) else None
