@@ -6,6 +6,7 @@ import torch
 
 import tilekit as tilus
 from tilekit import config, float32, int32
+from tilekit.jit import observer
 from tilekit.notebook.edits import NotebookEdits
 
 
@@ -17,7 +18,9 @@ def cache(tmp_path):
 
 
 @pytest.fixture
-def edits():
+def edits(monkeypatch):
+    # a shell of another test may have the extension loaded, and so a store of its own
+    monkeypatch.setattr(observer, "_listeners", [])
     store = NotebookEdits()
     store.open()
     yield store

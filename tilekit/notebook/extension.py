@@ -181,7 +181,9 @@ class Extension:
         if before is not None:
             desk.take_over(before)
         self._desks[place] = desk
-        display(desk.bar)
+        # the lines above say the kernels in text
+        view = desk.bar._repr_mimebundle_()
+        display({**view, "text/plain": "passes and source in panels: run the cell to open them"}, raw=True)
 
     def _driver_problem(self) -> str | None:
         """Why the GPU of this machine cannot be used, the first time that it is asked."""
