@@ -462,6 +462,27 @@ def test_limits_of_a_loop_are_computed_once():
     )
 
 
+def test_a_lambda_reads_names_wherever_it_is_called():
+    agrees(
+        """
+        k, s = 1, 0
+        scaled = lambda a: a * k + s
+        for i in range(n):
+            k = i
+            if i > 1:
+                s = 3
+            else:
+                s = 5
+        self.keep(0, scaled(10))
+        """
+    )
+
+
+def test_a_name_that_no_one_reads_later_has_no_storage():
+    text = printed("if n > 2:\n    z = x\n    k = m\nelse:\n    z = y\n    k = n\nself.keep(0, z)")
+    assert "    z: i32[8] = register_tensor()" in text and "    k: i32\n" not in text
+
+
 def test_a_range_keeps_the_limits_it_was_made_with():
     agrees(
         """

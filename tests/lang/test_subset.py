@@ -8,6 +8,7 @@ import pytest
 
 from tests.lang.cells import Inputs, agrees, by_kernel, printed
 from tilekit.diag import LanguageError
+from tilekit.dtypes import void_p
 
 # --------------------------------------------------------------------------------------------------------------- loops
 
@@ -537,6 +538,18 @@ def test_parameters_of_helpers_have_their_annotated_type():
         return tile + k * size if flag else tile
     """
     agrees("self.keep(0, self.typed(x, 3, n, 4)); self.keep(1, self.typed(x, m, 2, 4, False))", methods)
+
+
+def test_any_pointer_is_a_raw_one():
+    methods = """
+    def first(self, p: void_p, q: ~int32):
+        return self.load_global(self.global_view(q, dtype=int32, shape=[8]), offsets=[0], shape=[8])
+    """
+    inputs = Inputs.fresh()
+    found = by_kernel("self.keep(0, self.first(floats, ints))", inputs, methods, void_p=void_p)
+    assert (found[0] == inputs.ints[0]).all()
+    with pytest.raises(LanguageError, match="q is annotated as ~int32, but its value is a run-time ~float32"):
+        printed("self.first(ints, floats)", methods, void_p=void_p)
 
 
 def test_names_from_outside():

@@ -24,7 +24,7 @@ from tilekit.lang.frame import Unavailable
 from tilekit.lowir.scalar import Expr
 
 _ON_SOME_PATHS = Unavailable("is only bound on some paths through an if: bind it before the if, or on every path")
-_IN_THE_IF = Unavailable("was rebound inside an if and is not read after it")
+_IN_THE_IF = Unavailable("was bound inside an if, which did not expect it to be read afterwards")
 _IN_THE_LOOP = Unavailable("is first bound inside a loop that may run no iteration: bind it before the loop")
 
 
@@ -153,11 +153,9 @@ class Regions:
         plan = _Plan(set(), set(), set())
         for name in sorted(found.names - frame.owned):
             exists = name in frame.names and not isinstance(frame.names[name], Unavailable)
-            if not exists:
-                plan.joined.add(name)
-            elif self._is_local(node, bodies, name):
+            if self._is_local(node, bodies, name):
                 plan.local.add(name)
-            elif isinstance(node, ast.If) and all(syntax.binds_always(body, name) for body in bodies):
+            elif not exists or (isinstance(node, ast.If) and all(syntax.binds_always(body, name) for body in bodies)):
                 plan.joined.add(name)
             elif self.bindings.own(name, rebound=name in found.rebound, updated=name in found.updated):
                 plan.carried.add(name)

@@ -125,7 +125,12 @@ def binds_always(nodes: Sequence[ast.stmt], name: str) -> bool:
 
 
 def is_read_later(function: ast.FunctionDef, region: ast.AST, loop: ast.stmt | None, name: str) -> bool:
-    """Whether `name` may be read after `region` has ended: below it, or in the next turn of the `loop` around it."""
+    """Whether `name` may be read after `region` has ended: below it, or in the next turn of the `loop` around it.
+
+    A lambda may be called anywhere.
+    """
+    if any(isinstance(part, ast.Lambda) and reads(part, name) for part in ast.walk(function)):
+        return True
     for use in _uses(function, name):
         if _inside(use, region):
             continue

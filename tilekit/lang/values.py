@@ -113,7 +113,11 @@ def annotated(value: Any, annotation: Any, name: str) -> Any:
 def _suits(value: Any, annotation: Any) -> bool:
     if isinstance(annotation, type):
         return isinstance(value, annotation)
-    return isinstance(value, Expr) and scalar.dtype_of(value) == annotation
+    if not isinstance(value, Expr):
+        return False
+    given = scalar.dtype_of(value)
+    is_raw = isinstance(annotation, PointerType) and annotation.is_raw()
+    return isinstance(given, PointerType) if is_raw else given == annotation
 
 
 def _host_value(value: Any, kind: type, name: str) -> Any:
