@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Integer functions mean what Python means, and wrap at the width of their type."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,9 @@ from tests.include import sources
 from tests.include.arrays import NUMPY, integers
 
 PYTHON = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
     "floordiv": lambda a, b: a // b if b else 0,
     "floormod": lambda a, b: a % b if b else 0,
     "min": min,

@@ -95,8 +95,9 @@ def _copied(argument: Any, copies: dict[int, torch.Tensor]) -> Any:
     )
 
 
-def random_kernel(seed: int) -> RandomKernel:
-    return _Writer(random.Random(seed)).kernel()
+def random_kernel(seed: int, *, fused: bool = False) -> RandomKernel:
+    """The kernel of a seed; if products may be `fused` with sums, as on a GPU, none is rounded."""
+    return _Writer(random.Random(seed), fused).kernel()
 
 
 # ------------------------------------------------------------------------------------------------------- the values
@@ -159,8 +160,9 @@ class _Scope:
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, fused: bool) -> None:
         self.dice = dice
+        self.fused = fused
         self.params: list[Param] = []
         self.lines: list[str] = []
         self.indent = 2
@@ -339,9 +341,9 @@ class _Writer:
             )
 
         if dtype == "boolean":
-            return f"{whole()} {self.dice.choice(('<', '==', '>='))} {leaf()}"
+            return f"float32({whole()}) {self.dice.choice(('<', '==', '>='))} {leaf()}"
         if dtype in FLOATS:
-            return f"float32({whole()}) * {self.dice.choice(('0.5', '0.1', '-3'))}"
+            return f"float32({whole()}) * {self.dice.choice(('0.5', '-3') if self.fused else ('0.5', '0.1', '-3'))}"
         return f"{dtype}(int64({whole()}))"
 
     def unary(self) -> None:
@@ -351,7 +353,7 @@ class _Writer:
         if x.dtype == "boolean":
             self.add("boolean", x.shape, f"not {x.name}")
             return
-        names = ["-", "abs", "square"]
+        names = ["-", "abs", *(["square"] if self.multiplies(x, x) else [])]
         names += ["round", "sqrt"] if x.is_float and x.signs_zeros else ["round"] if x.is_float else []
         name = self.dice.choice(names)
         bound = None if x.bound is None or name == "sqrt" else x.bound**2 if name == "square" else x.bound
@@ -369,7 +371,7 @@ class _Writer:
         shape = x.shape if y is None else _common(x, y)
         assert shape is not None
         signs = x.signs_zeros and (y is None or y.signs_zeros)
-        operators = ["+", "-", "*", "max", "min"]
+        operators = ["+", "-", "max", "min", *(["*"] if self.multiplies(x, y) else [])]
         if not x.is_float:
             operators += ["//", "%", "<<", ">>", "&", "|", "^"]
         elif signs:
@@ -393,6 +395,17 @@ class _Writer:
             self.add(x.dtype, shape, f"self.{name}({left}, {right})", signs_zeros=signs)
             return
         self.add(x.dtype, shape, f"{left} {operator} {right}", bound=bound, signs_zeros=signs)
+
+    def multiplies(self, x: Tile, y: Tile | None) -> bool:
+        """Whether every machine agrees about the product."""
+        if not self.fused or not x.is_float:
+            return True
+        known = x.bound is not None and y is not None and y.bound is not None
+        return known and x.bound * y.bound <= 2 ** getattr(dtypes, x.dtype).mantissa_nbits
+
+    def operator(self, x: Tile) -> str:
+        """An operator that a tile is changed with, whatever stands on its other side."""
+        return self.dice.choice("+-" if self.fused and x.is_float else "+-*")
 
     def scalar_for(self, tile: Tile) -> str:
         """A number beside a tile: a literal, or a run-time scalar that its dtype takes."""
@@ -467,7 +480,7 @@ class _Writer:
         y = None if x is None else self.pick_beside(x, lambda tile: _common(x, tile) == x.shape)
         if x is None or y is None:
             return
-        self.line(f"{x.name} {self.dice.choice(('+=', '-=', '*='))} {y.name}")
+        self.line(f"{x.name} {self.operator(x)}= {y.name}")
         self.forget(x, y)
 
     def into(self) -> None:
@@ -555,7 +568,7 @@ class _Writer:
             elif self.maybe(0.3):
                 self.line(f"{tile.name} = self.maximum({other.name}, {tile.name})")
             else:
-                self.line(f"{tile.name} = {tile.name} {self.dice.choice('+-*')} {other.name}")
+                self.line(f"{tile.name} = {tile.name} {self.operator(tile)} {other.name}")
 
     def close(self, outer: _Scope, changed: Sequence[Tile]) -> None:
         """Back to the outer scope, in which what was carried is known less well."""

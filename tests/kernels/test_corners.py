@@ -9,7 +9,7 @@ import torch
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE
 from tests.lang.cells import cell
-from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint64, void_p
+from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint16, uint64, void_p
 from tilekit.diag import LanguageError
 
 on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
@@ -155,6 +155,38 @@ def test_division_by_zero_can_be_guarded_against(run, dtype):
     safe = torch.where(y == 0, 1, y)
     quotient = torch.where(y == 0, 1, x // safe)
     assert torch.equal(z, torch.stack([quotient, torch.where(y == 0, 2, x % safe), quotient.max().expand(50)]))
+
+
+class Overflow(tilus.Script):
+    """Numbers that leave their range on the way to what a compiler could have concluded if they did not."""
+
+    def __call__(self, n: int32, x: ~int32, y: ~int64, z: ~int64, p: ~uint16, q: ~uint16):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        a = self.load_global(self.global_view(x, dtype=int32, shape=[n]), offsets=[0], shape=[64])
+        b = self.load_global(self.global_view(y, dtype=int64, shape=[n]), offsets=[0], shape=[64])
+        c = self.load_global(self.global_view(p, dtype=uint16, shape=[n]), offsets=[0], shape=[64])
+        gz = self.global_view(z, dtype=int64, shape=[6, n])
+        self.store_global(gz, (self.square(a) // 7).to(int64), offsets=[0, 0], dims=[1])
+        self.store_global(gz, (a + 1 > a).to(int64), offsets=[1, 0], dims=[1])
+        self.store_global(gz, (a * 3 // 3).to(int64), offsets=[2, 0], dims=[1])
+        self.store_global(gz, (b + b).to(boolean).to(int64), offsets=[3, 0], dims=[1])
+        self.store_global(gz, (-b < 0).to(int64), offsets=[4, 0], dims=[1])
+        self.store_global(gz, (a - 2000000000).to(int64), offsets=[5, 0], dims=[1])
+        self.store_global(self.global_view(q, dtype=uint16, shape=[n]), c * c // 5, offsets=[0])
+
+
+@on_every_machine
+def test_what_overflows_in_a_tile_wraps(run):
+    x = torch.randint(-(2**31), 2**31, (50,), dtype=torch.int32)
+    y = torch.randint(-(2**63), 2**63 - 1, (50,), dtype=torch.int64)
+    x[7], y[3], y[5] = 2**31 - 1, -(2**63), 0
+    p, q = (torch.randint(0, 2**16, (50,), dtype=torch.int32).to(torch.uint16) for _ in range(2))
+    z = torch.zeros(6, 50, dtype=torch.int64)
+    run(Overflow(), (50, x, y, z, p, q))
+    expected = [x * x // 7, x + 1 > x, x * 3 // 3, y + y != 0, -y < 0, x - 2000000000]
+    assert torch.equal(z, torch.stack([row.long() for row in expected]))
+    assert torch.equal(q.int(), (p.int().long() ** 2 % 2**16 // 5).int())
 
 
 class Far(tilus.Script):

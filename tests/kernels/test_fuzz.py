@@ -27,11 +27,11 @@ def assert_same(kernel: RandomKernel, seed: int, expected: list, found: list) ->
         if param.tolerance is not None:
             relative, absolute = param.tolerance
             same |= (ours.double() - other.double()).abs() <= absolute + relative * ours.double().abs()
-        assert same.all(), f"{param.name} of random_kernel({seed}): {ours[~same]} and {other[~same]}\n{kernel.text}"
+        assert same.all(), f"{param.name} of random_kernel({seed}, …): {ours[~same]} and {other[~same]}\n{kernel.text}"
 
 
 def compare(run, seed: int) -> None:
-    kernel = random_kernel(seed)
+    kernel = random_kernel(seed, fused=run is on_gpu)
     expected, found = kernel.arguments(), kernel.arguments()
     handle = kernel.handle()
     evaluate(handle, expected)

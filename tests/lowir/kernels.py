@@ -31,6 +31,9 @@ class Known:
     def is_at_least(self, e, low):
         return self.facts.of(e).low >= low
 
+    def may_wrap(self, e):
+        return self.facts.may_wrap(e)
+
 
 def lines_of(source):
     """The body of a printed kernel, without indent of the function itself."""

@@ -191,6 +191,25 @@ def test_divisions_are_calls_until_proven_plain(n):
     assert text_of(tid, Known()) == "(int)threadIdx.x / 32"
 
 
+def test_sums_in_registers_wrap_unless_they_are_proven_to_fit(n):
+    unsigned, known = scalar.var("u", uint32), Known()
+    known.learn(n, -100, 100)
+
+    def write(b):
+        a, c = b.register_array("a", int32, 4), b.register_array("c", uint32, 4)
+        b.store(a, 0, scalar.add(scalar.mul(n, n), b.load(a, 1)), wraps=True)
+        b.store(a, 2, scalar.neg(b.load(a, scalar.add(n, i32(1)))), wraps=True)
+        b.store(a, 3, scalar.add(b.load(a, 0), n))
+        b.store(c, 0, scalar.mul(unsigned, unsigned), wraps=True)
+
+    assert lines_of(printed(write, knowledge=known))[2:] == [
+        "a[0] = tk::add(n * n, a[1]);",
+        "a[2] = tk::sub(0, a[n + 1]);",
+        "a[3] = a[0] + n;",
+        "c[0] = u * u;",
+    ]
+
+
 def test_numbers_are_bare_where_the_other_side_types_them(n):
     wide, narrow, unsigned = scalar.var("w", int64), scalar.var("b", int8), scalar.var("u", uint32)
     assert text_of(scalar.mul(wide, scalar.constant(int64, 4))) == "w * 4"

@@ -33,6 +33,9 @@ class AnalyzedValues:
     def is_at_least(self, e: Expr, low: int) -> bool:
         return self.facts.of(e).low >= low
 
+    def may_wrap(self, e: Expr) -> bool:
+        return self.facts.may_wrap(e)
+
 
 class Context:
     """One kernel while it is emitted."""

@@ -74,15 +74,22 @@ class Knowledge(Protocol):
         """Whether no value of an integer expression is below `low`, wrapping included."""
         ...
 
+    def may_wrap(self, e: Expr) -> bool:
+        """Whether the result of an integer operation may leave the range of its type."""
+        ...
+
 
 class NoKnowledge:
-    """Knows nothing: every division is a call."""
+    """Knows nothing: every division is a call, and so is all that may wrap."""
 
     def learn(self, v: Var, low: int, high: int) -> None:
         pass
 
     def is_at_least(self, e: Expr, low: int) -> bool:
         return False
+
+    def may_wrap(self, e: Expr) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +156,11 @@ class KernelBuilder:
     def load(self, array: RegisterArray, index: Int) -> Expr:
         return TensorElement(array.var, (_int(index),))
 
-    def store(self, array: RegisterArray, index: Int, value: Expr) -> None:
+    def store(self, array: RegisterArray, index: Int, value: Expr, *, wraps: bool = False) -> None:
+        """Set a register; what `value` computes may be asked to wrap where an integer leaves the range of its type."""
         self._check(array.dtype, value)
-        self._append(BufferStoreStmt(array.var, [self._lower(_int(index))], self._lower(value)))
+        stored = scalar_lower.wrapping(value, self._knowledge.may_wrap) if wraps else value
+        self._append(BufferStoreStmt(array.var, [self._lower(_int(index))], self._lower(stored)))
 
     def registers(self, array: RegisterArray, index: Int = 0) -> Expr:
         """The address of a register, for functions that fill or read several."""

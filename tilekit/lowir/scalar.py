@@ -29,8 +29,9 @@ minimum maximum     call of that name  a nan on either side is the result; -0 is
 call                call of that name  `FUNCTIONS`; round is to nearest even, abs of the lowest integer wraps
 ==================  =================  ================================================================================
 
-That signed integers wrap is promised by the evaluator and on the CPU; compilers for GPUs may assume that they do not
-overflow, so no emitter relies on it.
+That integers wrap holds of tiles on every machine: what may leave its range is emitted as a call of `tk::add`. Of other
+signed scalars, counters and indices, compilers for GPUs may assume that they do not overflow, and no emitter relies on
+it.
 
 Operands have equal types: nothing is promoted here (`promote` does it for the front end, by explicit casts). Constants
 fold, exactly as above; beyond that only `x+0 x*1 x*0 x//1 x%1` on integers and decided conditions are simplified.

@@ -3,8 +3,9 @@
 
 Division is the difference: `//` and `%` become C's operators where it is known that the dividend is not negative and
 that the divisor is positive, and calls of `tk::floordiv` and `tk::floormod` elsewhere. C has no meaning for a division
-by zero: a compiler would conclude that no divisor ever is zero, and leave out the `where` around it. Conversions for which C has no meaning, or none for half, become
-`tk::cast`. Functions are looked up in `prims`, so a dtype that has none there is an error here.
+by zero: a compiler would conclude that no divisor ever is zero, and leave out the `where` around it. Conversions for
+which C has no meaning, or none for half, become `tk::cast`. Functions are looked up in `prims`, so a dtype that has
+none there is an error here.
 """
 
 from __future__ import annotations
@@ -15,7 +16,22 @@ from tilekit import dtypes
 from tilekit.dtypes import DataType
 from tilekit.lowir import cxx, prims, scalar
 from tilekit.lowir.functions import FUNCTIONS
-from tilekit.lowir.nodes import Address, Call, Cast, Constant, Dereference, Div, Expr, Mod, TensorElement, Var
+from tilekit.lowir.nodes import (
+    Add,
+    Address,
+    Call,
+    Cast,
+    Constant,
+    Dereference,
+    Div,
+    Expr,
+    Mod,
+    Multiply,
+    Neg,
+    Sub,
+    TensorElement,
+    Var,
+)
 
 # answers for integers of the scalar language whether no value of theirs is below a number
 AtLeast = Callable[[Expr, int], bool]
@@ -39,6 +55,33 @@ def lower(e: Expr, at_least: AtLeast) -> Expr:
             return _lower_cast(e, lower(e.expr, at_least))
         case _:
             return _with_parts(e, [lower(part, at_least) for part in scalar.children(e)])
+
+
+def wrapping(e: Expr, may_wrap: Callable[[Expr], bool]) -> Expr:
+    """`e` with calls of `tk::add`, `tk::sub` and `tk::mul` where a signed result may not fit; no index is touched."""
+    if isinstance(e, TensorElement):
+        return e
+    parts = [wrapping(part, may_wrap) for part in scalar.children(e)]
+    if not isinstance(e, (Add, Sub, Multiply, Neg)) or not _overflows_in_c(e) or not may_wrap(e):
+        return _with_parts(e, parts)
+    match e:
+        case Neg():
+            dtype = scalar.dtype_of(e)
+            assert isinstance(dtype, DataType)
+            return prims.call("tk::sub", scalar.constant(dtype, 0), *parts)
+        case _:
+            return prims.call(_WRAPPING[type(e)], *parts)
+
+
+_WRAPPING: dict[type[Expr], str] = {Add: "tk::add", Sub: "tk::sub", Multiply: "tk::mul"}
+
+
+def _overflows_in_c(e: Expr) -> bool:
+    """Whether C computes in a signed type that does not hold every result: narrow numbers are computed in int."""
+    dtype = scalar.dtype_of(e)
+    if not isinstance(dtype, DataType) or not dtype.is_integer():
+        return False
+    return dtype.nbits >= 32 if dtype.is_signed() else dtype.nbits == 16 and isinstance(e, Multiply)
 
 
 _FLOOR: dict[type[Expr], str] = {Div: "tk::floordiv", Mod: "tk::floormod"}

@@ -5,6 +5,39 @@
 
 namespace tk {
 
+namespace detail {
+template <int bytes>
+struct unsigned_of {
+  using type = uint32_t;
+};
+template <>
+struct unsigned_of<8> {
+  using type = uint64_t;
+};
+template <class T>
+using unsigned_for = typename unsigned_of<sizeof(T)>::type;
+}  // namespace detail
+
+// a + b, a - b and a * b, wrapping. C++ gives no meaning to signed numbers that overflow, and compilers for GPUs
+// conclude from it: that a square is not negative, or that x + x is 0 only where x is.
+template <class T>
+TK_DEVICE T add(T a, T b) {
+  static_assert(is_integer<T>, "tk::add takes integers");
+  return static_cast<T>(static_cast<detail::unsigned_for<T>>(a) + static_cast<detail::unsigned_for<T>>(b));
+}
+
+template <class T>
+TK_DEVICE T sub(T a, T b) {
+  static_assert(is_integer<T>, "tk::sub takes integers");
+  return static_cast<T>(static_cast<detail::unsigned_for<T>>(a) - static_cast<detail::unsigned_for<T>>(b));
+}
+
+template <class T>
+TK_DEVICE T mul(T a, T b) {
+  static_assert(is_integer<T>, "tk::mul takes integers");
+  return static_cast<T>(static_cast<detail::unsigned_for<T>>(a) * static_cast<detail::unsigned_for<T>>(b));
+}
+
 // a // b, rounded toward minus infinity, and 0 where b is 0: that happens in lanes outside a tensor, whose result nobody
 // stores, and a compiler must not conclude from the division that it does not.
 template <class T>

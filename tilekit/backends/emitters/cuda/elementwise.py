@@ -14,4 +14,4 @@ def elementwise(inst: Elementwise, ctx: Context) -> None:
     registers = ctx.define(out)
     with ctx.each_register(out.layout.local_size) as r:
         elements = [ctx.read(tile, ctx.register_of(out.layout, tile.layout, r)) for tile in inst.register_inputs]
-        ctx.builder.store(registers, r, inst.combine(*elements))
+        ctx.builder.store(registers, r, inst.combine(*elements), wraps=True)

@@ -34,7 +34,7 @@ def reduce(inst: ReduceInst, ctx: Context) -> None:
         with ctx.each_register(plan.result.local_size) as r:
             mine = builder.load(partial, r)
             # the exchange stands first: `||` would leave out the lanes that know the answer, and others wait for them
-            builder.store(partial, r, inst.reduction.combine(prims.shfl_xor(mine, mask), mine))
+            builder.store(partial, r, inst.reduction.combine(prims.shfl_xor(mine, mask), mine), wraps=True)
     if plan.exchange is not None:
         _exchange(inst, ctx, partial, plan.exchange)
     if partial is not registers:
@@ -43,7 +43,7 @@ def reduce(inst: ReduceInst, ctx: Context) -> None:
 
 
 def _combine(inst: ReduceInst, ctx: Context, partial: RegisterArray, index: Expr, value: Expr) -> None:
-    ctx.builder.store(partial, index, inst.reduction.combine(ctx.builder.load(partial, index), value))
+    ctx.builder.store(partial, index, inst.reduction.combine(ctx.builder.load(partial, index), value), wraps=True)
 
 
 def _exchange(inst: ReduceInst, ctx: Context, partial: RegisterArray, step: Exchange) -> None:

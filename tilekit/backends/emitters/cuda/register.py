@@ -19,7 +19,7 @@ def register_tensor(inst: AllocateRegisterInst, ctx: Context) -> None:
         return
     with ctx.each_register(tile.layout.local_size) as r:
         where = ctx.bind_axes(inst.axes, tile.layout, r) if inst.axes else {}
-        ctx.builder.store(registers, r, scalar.rewrite(inst.init, where))
+        ctx.builder.store(registers, r, scalar.rewrite(inst.init, where), wraps=True)
 
 
 @emitter(AssignInst)
