@@ -130,6 +130,7 @@ class Notebook:
         self.shell.history_manager.reset(new_session=True)
         self.shell.execution_count = 1
         self.shell.user_ns.clear()
+        self.shell.user_module.__spec__ = None  # a new process looks at it
         self.shell.user_ns_hidden.clear()
         self.shell.init_user_ns()
         self.shell.compile.reset_compiler_flags()
