@@ -304,9 +304,7 @@ def test_raw_pointers_take_any_tensor_but_no_address_on_the_cpu():
 def test_specs_describe_tensors_only_where_there_is_no_launch():
     tensor = spec(float16, (4, 8))
     assert refusal(300, 1.0, tensor).startswith("TK622: Scale: x_ptr takes a tensor of float32, got TensorSpec(")
-    with pytest.raises(
-        ArgumentError, match=r": Scale: x_ptr is a float16 tensor, but the kernel takes float32\n"
-    ):
+    with pytest.raises(ArgumentError, match=r": Scale: x_ptr is a float16 tensor, but the kernel takes float32\n"):
         scale.compile(300, 1.0, tensor, device="cpu")
 
 
