@@ -90,6 +90,10 @@ class CompiledProgram:
         return CpuRunner(kernel, config, cpu.build_seconds())
 
 
+# The first launch of an edited kernel on a GPU. A panel makes it while no cell runs, where Interrupt reaches nobody.
+UNSEEN_TIMEOUT_S = 10.0
+
+
 @dataclass
 class UnseenKernel:
     """An edited kernel on a GPU: its first launch goes to a child process, which dies in our stead if it is wrong."""
@@ -102,7 +106,8 @@ class UnseenKernel:
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         if self.ended_well:
             return self.kernel.launch(arguments)
-        stats = gpu_child.child(self.index).run(self.kernel.manifest, self.cubin, arguments)
+        child = gpu_child.child(self.index)
+        stats = child.run(self.kernel.manifest, self.cubin, arguments, timeout_s=UNSEEN_TIMEOUT_S)
         self.ended_well = True
         return stats
 
