@@ -112,6 +112,8 @@ def _with_parts(e: Expr, parts: list[Expr]) -> Expr:
     match e:
         case Call():
             return Call(e.func_var, tuple(parts))
+        case Cast():
+            return Cast(parts[0], e.target_type)
         case TensorElement():
             return TensorElement(parts[0], tuple(parts[1:]))
         case Address():
