@@ -21,10 +21,10 @@ from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang import handover, methods, operators, source, values
 from tilekit.lang.builder import Builder
-from tilekit.lang.expressions import Expressions, Lambda
 from tilekit.lang.frame import Frame
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import DECORATED
+from tilekit.lang.scopes import Lambda, Scopes
 from tilekit.lang.source import FunctionSource
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
@@ -45,7 +45,7 @@ class Returned(Exception):
         self.value = value
 
 
-class Calls(Expressions):
+class Calls(Scopes):
     """Evaluates calls."""
 
     def __init__(self, kernel: KernelMethods, builder: Builder, sources: Sources) -> None:

@@ -84,7 +84,7 @@ class ControlFlow(Assignment):
         self.body(node.orelse)
 
     def _counted(self, node: ast.For, name: str, items: LoopRange, step: int) -> None:
-        start, stop = self.bindings.snapshot(items.start), self.bindings.snapshot(items.stop)
+        start, stop = (_counting(self.bindings.snapshot(limit)) for limit in (items.start, items.stop))
         extent = self._trips(start, stop, step)
         body = syntax.without_continue(node.body)
         plain = step == 1 and not isinstance(start, Expr) and start == 0
@@ -185,6 +185,12 @@ class ControlFlow(Assignment):
         if isinstance(node, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in node.elts):
             return tuple(self.evaluate(part) for part in node.elts)
         return self.evaluate(node)
+
+
+def _counting(limit: Any) -> Any:
+    """A limit of a range in a type that counts the rounds: of a narrow one they may be more than it holds."""
+    dtype = scalar.dtype_of(limit) if isinstance(limit, Expr) else None
+    return scalar.cast(limit, dtypes.int32) if isinstance(dtype, DataType) and dtype.nbits < 32 else limit
 
 
 def _step(items: LoopRange) -> int:
