@@ -10,7 +10,7 @@ import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE
 from tests.lang.cells import cell
 from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint16, uint64, void_p
-from tilekit.diag import LanguageError
+from tilekit.diag import CodegenError, LanguageError
 
 on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
 
@@ -126,6 +126,38 @@ def test_a_grid_that_cannot_be_computed_before_a_launch_is_an_error_at_its_line(
         kernel(3, torch.zeros(100, dtype=torch.int32))
 
 
+def counting(dtype):
+    class Counting(tilus.Script):
+        """Adds up what ranges of a narrow type give."""
+
+        def __call__(self, low: dtype, high: dtype, y: ~int32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 1
+            total = self.register_tensor(dtype=int32, shape=[3], init=0)
+            for i in range(low, high):
+                total += 1000 + i
+            for i in range(low, high, 7):
+                total = total * 3 + i
+            for i in range(high, low, -100):
+                total = total * 5 + i
+            self.store_global(self.global_view(y, dtype=int32, shape=[3]), total, offsets=[0])
+
+    return Counting()
+
+
+@on_every_machine
+@pytest.mark.parametrize(("dtype", "low", "high"), [(int8, -128, 127), (uint8, 0, 255), (uint8, 9, 7)], ids=str)
+def test_a_range_of_narrow_numbers_goes_round_as_in_python(run, dtype, low, high):
+    y = torch.zeros(3, dtype=torch.int32)
+    run(counting(dtype), (low, high, y))
+    total = sum(1000 + i for i in range(low, high))
+    for i in range(low, high, 7):
+        total = total * 3 + i
+    for i in range(high, low, -100):
+        total = total * 5 + i
+    assert y.tolist() == [torch.tensor(total % 2**32).to(torch.int32).item()] * 3
+
+
 def guarded_division(dtype):
     class Divide(tilus.Script):
         """x // y and x % y, where y is not 0; also in lanes outside of the tensors, where it is."""
@@ -228,6 +260,22 @@ def test_any_python_name_will_do(run):
     y = torch.zeros(8)
     run(Küche(), (8, 3, y))
     assert torch.equal(y, torch.arange(8) + 4.0)
+
+
+NARROW = """
+class Narrow(tilus.Script):
+    def __call__(self, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        t = self.register_tensor(dtype=tilus.{dtype}, shape=[32], init=0.1)
+        self.store_global(self.global_view(y, dtype=float32, shape=[32]), t.to(float32), offsets=[0])
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "tfloat32"])
+def test_a_type_that_generated_code_does_not_have_is_an_error_at_its_line(dtype):
+    with pytest.raises(CodegenError, match=rf"TK403 in Narrow.__call__, Cell In\[\d+\], line 5: {dtype} has no type"):
+        cell(NARROW.format(dtype=dtype))["Narrow"]()(torch.zeros(32))
 
 
 def test_what_is_nested_too_deeply_is_an_error_in_words():

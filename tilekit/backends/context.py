@@ -15,7 +15,7 @@ from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.machine import Access
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.ir.text.names import Names
-from tilekit.lowir import scalar
+from tilekit.lowir import cxx, scalar
 from tilekit.lowir.build import ALL, KernelBuilder, RegisterArray
 from tilekit.lowir.scalar import Expr, Var
 from tilekit.target import Target
@@ -63,6 +63,7 @@ class Context:
     def define(self, tile: RegisterTensor) -> RegisterArray:
         """The registers of a tile, declared at its first definition."""
         if tile not in self._arrays:
+            cxx.type_name(tile.dtype)  # an error here stands at the instruction
             name = self.names.name(tile)
             self._arrays[tile] = self.builder.register_array(name, tile.dtype, tile.layout.local_size)
         return self._arrays[tile]

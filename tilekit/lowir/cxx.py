@@ -25,7 +25,6 @@ _TYPES = {
     dtypes.bfloat16: "nv_bfloat16",
     dtypes.float32: "float",
     dtypes.float64: "double",
-    dtypes.tfloat32: "float",
 }
 
 
@@ -81,7 +80,7 @@ def _float_literal(dtype: DataType, value: float) -> str:
         return f"{'-' if value < 0 else ''}tk::infinity<{type_name(dtype)}>()"
     text = scalar_text.shortest(dtype, value)
     match dtype:
-        case dtypes.float32 | dtypes.tfloat32:
+        case dtypes.float32:
             return f"{text}f"
         case dtypes.float64:
             return text
