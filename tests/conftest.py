@@ -11,6 +11,7 @@ import math
 import os
 import random
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,9 @@ from tests.browser import lab
 # Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it.
 hypothesis.settings.register_profile("tilekit", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("tilekit")
+
+# Tests interrupt themselves, also where a shell in the background has made processes deaf to it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

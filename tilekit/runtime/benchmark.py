@@ -13,7 +13,7 @@ from typing import Any
 from tilekit.runtime.tensors import CPU, Device, DeviceKind
 
 _SMALLEST_FLUSH = 128 << 20  # bytes
-_HEAD_START = 150e-6  # seconds that the GPU sleeps for each repetition, so that launches wait in its queue
+_HEAD_START = 500e-6  # seconds that the GPU sleeps for each repetition, so that launches wait in its queue
 _CLOCK_RATE = 1.5e9  # about: of a sleeping GPU's cycles, nobody needs the exact number
 
 
