@@ -77,14 +77,17 @@ def test_pointers_may_overlap(name):
 
 
 def assert_registers_are_found_without_the_thread(text):
-    """An index is made of numbers and of unrolled loop variables, so that a compiler sees a number each time."""
+    """An index is made of numbers and of unrolled loop variables, so that a compiler sees a number each time.
+
+    Loops that are not unrolled run over tiles that no thread has the registers for.
+    """
     code = code_of(text)
     arrays = {m[1] for line in code if (m := re.fullmatch(r"\w+ (\w+)\[\d+\];", line))}
-    loops = {
-        m[1]
-        for before, line in itertools.pairwise(code)
-        if before == "#pragma unroll" and (m := re.match(r"for \(int32_t (\w+) = 0; \1 < \d+; \+\+\1\)", line))
-    }
+    counted = re.compile(r"for \(int32_t (\w+) = 0; \1 < (\d+); \+\+\1\)")
+    loops: set[str] = set()
+    for before, line in itertools.pairwise(code):
+        if (loop := counted.match(line)) and (before == "#pragma unroll" or int(loop[2]) > 255):
+            loops.add(loop[1])
     for line in code:
         for array, index in re.findall(r"(\w+)\[([^\[\]]+)\]", line):
             words = set(re.findall(r"[A-Za-z_]\w*", index))
@@ -132,6 +135,25 @@ def test_a_pointer_that_is_not_aligned_moves_one_by_one():
     program = handle._jit_instance_for(n, x[1:], x[1:], x[1:]).transpiled_programs[0]
     source, _ = drivers.generate_source(program, target.DEFAULT)
     assert "tk::" not in "".join(code_of(source.text)[1:])
+
+
+class Odd(tilus.Script):
+    """A tile whose extents share no factor with the number of threads: each of them holds all of it."""
+
+    def __call__(self, n: int32, x: ~float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        t = self.load_global(self.global_view(x, dtype=float32, shape=[n, n]), offsets=[0, 0], shape=[33, 33])
+        self.store_global(self.global_view(y, dtype=float32, shape=[n]), self.sum(t, dim=1), offsets=[0])
+
+
+def test_loops_over_more_registers_than_there_are_stay_loops():
+    program = Odd()._jit_instance_for(33, *[spec(float32, (33, 33))] * 2).transpiled_programs[0]
+    source, _ = drivers.generate_source(program, target.DEFAULT)
+    assert assert_registers_are_found_without_the_thread(source.text)
+    code = code_of(source.text)
+    long = [before for before, line in itertools.pairwise(code) if re.search(r"r < 1089", line)]
+    assert long and "#pragma unroll" not in long
 
 
 class Views(tilus.Script):

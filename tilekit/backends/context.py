@@ -20,6 +20,9 @@ from tilekit.lowir.build import ALL, KernelBuilder, RegisterArray
 from tilekit.lowir.scalar import Expr, Var
 from tilekit.target import Target
 
+# what does not fit into them lies in memory in any case, and unrolling it would take compilers minutes
+REGISTERS_OF_A_THREAD = 255
+
 
 class AnalyzedValues:
     """Tells the builder what integers are never below, from the analysis of the tile program."""
@@ -83,11 +86,11 @@ class Context:
 
     @contextmanager
     def each_register(self, count: int, name: str = "r") -> Generator[Expr]:
-        """An unrolled loop over `count` registers; no loop for one."""
+        """A loop over `count` registers, unrolled if a thread has as many; no loop for one."""
         if count == 1:
             yield scalar.constant(dtypes.int32, 0)
             return
-        with self.builder.for_range(name, count, unroll=ALL) as index:
+        with self.builder.for_range(name, count, unroll=ALL if count <= REGISTERS_OF_A_THREAD else None) as index:
             yield index
 
     # ------------------------------------------------------------------------------------------------------ layouts
