@@ -34,6 +34,7 @@ def test_shared_memory_is_what_the_hardware_lets_a_block_use(name, kib):
 def test_every_target_has_the_limits_of_its_threads():
     for each in target.ALL:
         assert (each.max_threads_per_block, each.max_warps_per_block, each.warp_size) == (1024, 32, 32)
+        assert each.max_registers_per_thread == 255
 
 
 def test_names_parse_back_in_both_spellings():

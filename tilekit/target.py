@@ -20,11 +20,12 @@ class Suffix(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One instruction set; limits count what a block can use, in bytes and threads."""
+    """One instruction set; limits count what a block or a thread can use, in bytes, threads and 32-bit registers."""
 
     capability: tuple[int, int]
     suffix: Suffix
     shared_memory_per_block: int
+    max_registers_per_thread: int = 255
     max_warps_per_block: int = 32
     warp_size: int = 32
 

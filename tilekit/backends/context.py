@@ -20,9 +20,6 @@ from tilekit.lowir.build import ALL, KernelBuilder, RegisterArray
 from tilekit.lowir.scalar import Expr, Var
 from tilekit.target import Target
 
-# what does not fit into them lies in memory in any case, and unrolling it would take compilers minutes
-REGISTERS_OF_A_THREAD = 255
-
 
 class AnalyzedValues:
     """Tells the builder what integers are never below, from the analysis of the tile program."""
@@ -90,7 +87,9 @@ class Context:
         if count == 1:
             yield scalar.constant(dtypes.int32, 0)
             return
-        with self.builder.for_range(name, count, unroll=ALL if count <= REGISTERS_OF_A_THREAD else None) as index:
+        # what does not fit lies in memory in any case, and unrolling it would take compilers minutes
+        unroll = ALL if count <= self.target.max_registers_per_thread else None
+        with self.builder.for_range(name, count, unroll=unroll) as index:
             yield index
 
     # ------------------------------------------------------------------------------------------------------ layouts
