@@ -164,6 +164,8 @@ class _Writer:
         self.dice = dice
         self.fused = fused
         self.params: list[Param] = []
+        # inputs, by their number, whose memory an output has too
+        self.overlapped: set[int] = set()
         self.lines: list[str] = []
         self.indent = 2
         self.numbers = itertools.count()
@@ -654,14 +656,28 @@ class _Writer:
             pad = self.dice.choice((1, 3, 16))
             strides = [stride * pad if dim == 0 else stride for dim, stride in enumerate(strides)]
         count = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True)) + 1
-        shift = self.dice.choice((0, 0, 0, 1))
-        argument = poison(self.dice, tile.dtype, count + shift)[shift:]
-        pointer = self.param("out_", f"~{tile.dtype}", argument, tolerance)
+        pointer = self.param("out_", f"~{tile.dtype}", self.output(tile.dtype, count), tolerance)
         view = self.fresh("g")
         shape = ", ".join(map(self.number, extents))
         given = f", strides=[{', '.join(map(self.number, strides))}]" if is_strided else ""
         self.line(f"{view} = self.global_view({pointer}, dtype={tile.dtype}, shape=[{shape}]{given})")
         self.line(f"self.store_global({view}, {tile.name}, offsets=[{', '.join(offsets)}], dims={dims})")
+
+    def output(self, dtype: str, count: int) -> torch.Tensor:
+        """Memory to store into; where one block is alone, sometimes that of an input, in place or beside it."""
+        shared = [i for i, param in enumerate(self.params) if i not in self.overlapped and param.type == f"~{dtype}"]
+        shared = [i for i in shared if self.params[i].name.startswith("in_")]
+        if not shared or math.prod(self.grid) > 1 or self.maybe():
+            shift = self.dice.choice((0, 0, 0, 1))
+            return poison(self.dice, dtype, count + shift)[shift:]
+        number = self.dice.choice(shared)
+        self.overlapped.add(number)
+        values = self.params[number].argument
+        begin, shift = (self.dice.choice((0, 0, 1, 16)) for _ in range(2))
+        memory = poison(self.dice, dtype, max(begin + len(values), shift + count))
+        memory[begin : begin + len(values)] = values
+        self.params[number] = replace(self.params[number], argument=memory[begin : begin + len(values)])
+        return memory[shift : shift + count]
 
     def rough(self) -> None:
         """A function or a sum that machines round differently, stored at once."""
@@ -700,6 +716,7 @@ class _Writer:
         self.load()
         for _ in range(self.dice.randint(4, 14)):
             self.statement(0)
+        self.line("self.sync()")  # an output may lie where an input does
         for tile in self.dice.sample(self.scope.tiles, min(len(self.scope.tiles), 6)):
             self.store(tile)
         self.rough()
