@@ -6,7 +6,7 @@ import torch
 
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE, assert_close, poisoned
-from tilekit import bfloat16, boolean, float16, float32, int32
+from tilekit import bfloat16, boolean, float16, float32, float64, int32
 
 OURS = {torch.float32: float32, torch.float16: float16, torch.bfloat16: bfloat16, torch.int32: int32}
 
@@ -45,6 +45,15 @@ def test_sums_agree_with_torch(run, shape, dim, warps):
     x, y = torch.randn(shape), poisoned(*kept, dtype=torch.float32)
     run(kernel, (x, y))
     assert_close(y, x.double().sum(dim, keepdim=True))
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+def test_partial_sums_may_need_more_than_48_kib_of_shared_memory(run):
+    kernel, kept = reduce_kernel("sum", [6, 4096], [0], float64, 3)
+    x, y = torch.randint(-9, 9, (6, 4096)).double(), poisoned(1, 4096, dtype=torch.float64)
+    run(kernel, (x, y))
+    assert torch.equal(y, x.sum(0, keepdim=True))
+    assert kernel.last is None or kernel.last.compiled.manifest.shared_bytes > 48 * 1024
 
 
 @pytest.mark.parametrize("run", EVERYWHERE)
