@@ -49,7 +49,7 @@ def test_sums_agree_with_torch(run, shape, dim, warps):
 
 @pytest.mark.parametrize("run", EVERYWHERE)
 def test_partial_sums_may_need_more_than_48_kib_of_shared_memory(run):
-    kernel, kept = reduce_kernel("sum", [6, 4096], [0], float64, 3)
+    kernel, _ = reduce_kernel("sum", [6, 4096], [0], float64, 3)
     x, y = torch.randint(-9, 9, (6, 4096)).double(), poisoned(1, 4096, dtype=torch.float64)
     run(kernel, (x, y))
     assert torch.equal(y, x.sum(0, keepdim=True))
