@@ -9,8 +9,9 @@ import torch
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE
 from tests.lang.cells import cell
-from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint16, uint64, void_p
+from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint16, uint32, uint64, void_p
 from tilekit.diag import CodegenError, LanguageError
+from tilekit.utils import cdiv
 
 on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
 
@@ -219,6 +220,43 @@ def test_what_overflows_in_a_tile_wraps(run):
     expected = [x * x // 7, x + 1 > x, x * 3 // 3, y + y != 0, -y < 0, x - 2000000000]
     assert torch.equal(z, torch.stack([row.long() for row in expected]))
     assert torch.equal(q.int(), (p.int().long() ** 2 % 2**16 // 5).int())
+
+
+def sized(dtype):
+    class Sized(tilus.Script):
+        def __call__(self, n: dtype, y: ~int32):
+            self.attrs.blocks = [cdiv(n, 32)]
+            self.attrs.warps = 1
+            gy = self.global_view(y, dtype=int32, shape=[2, n], strides=[n + 1, 1])
+            at = self.blockIdx.x * 32
+            tile = self.register_tensor(dtype=int32, shape=[2, 32], init=lambda i, j: 100 * i + at + j)
+            self.store_global(gy, tile, offsets=[0, at])
+
+    return Sized()
+
+
+@on_every_machine
+@pytest.mark.parametrize("dtype", [int8, uint8, uint16, int32, uint32, int64, uint64], ids=str)
+def test_a_size_may_be_of_any_integer_type(run, dtype):
+    y = torch.full((2 * 76,), -1, dtype=torch.int32)
+    run(sized(dtype), (75, y))
+    assert torch.equal(y.view(2, 76)[:, :75], torch.arange(75) + torch.tensor([[0], [100]]))
+    assert (y.view(2, 76)[:, 75] == -1).all()
+
+
+SIZED = """
+class Sized(tilus.Script):
+    def __call__(self, n: float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        g = self.global_view(y, dtype=float32, {text})
+"""
+
+
+@pytest.mark.parametrize("text", ["shape=[n]", "shape=[3], strides=[n]", "shape=[n > 3]"])
+def test_a_size_that_is_no_integer_is_an_error_at_its_line(text):
+    with pytest.raises(LanguageError, match=r"TK215 in Sized.*line 5: (shape|strides) needs integers or integer expr"):
+        cell(SIZED.format(text=text))["Sized"]()(3.0, torch.zeros(3))
 
 
 class Far(tilus.Script):

@@ -369,4 +369,8 @@ def _global(op: str, tensor: object) -> None:
 def _index(what: str, value: object) -> Expr:
     if isinstance(value, bool) or not isinstance(value, (int, Expr)):
         raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
-    return value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
+    index = value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
+    if not scalar.is_integer(dtype := scalar.dtype_of(index)):
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
+    # positions may lie below zero, and no type holds both those and what only uint64 holds
+    return scalar.cast(index, dtypes.int64) if dtype is dtypes.uint64 else index
