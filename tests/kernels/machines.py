@@ -32,7 +32,19 @@ def simulate(handle, args: Sequence) -> None:
 
 
 def on_gpu(handle, args: Sequence) -> None:
-    moved = [a.cuda() if isinstance(a, torch.Tensor) else a for a in args]
+    """Run it on the GPU; arguments that overlap do so there too."""
+    memories: dict[int, torch.UntypedStorage] = {}
+
+    def there(argument):
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        here = argument.untyped_storage()
+        if here.data_ptr() not in memories:
+            memories[here.data_ptr()] = here.cuda()
+        empty = torch.empty(0, dtype=argument.dtype, device="cuda")
+        return empty.set_(memories[here.data_ptr()], argument.storage_offset(), argument.shape, argument.stride())
+
+    moved = [there(argument) for argument in args]
     handle(*moved)
     torch.cuda.synchronize()
     for mine, theirs in zip(args, moved, strict=True):

@@ -656,18 +656,19 @@ class _Writer:
             pad = self.dice.choice((1, 3, 16))
             strides = [stride * pad if dim == 0 else stride for dim, stride in enumerate(strides)]
         count = sum((extent - 1) * stride for extent, stride in zip(extents, strides, strict=True)) + 1
-        pointer = self.param("out_", f"~{tile.dtype}", self.output(tile.dtype, count), tolerance)
+        argument = self.output(tile.dtype, count, alone=tolerance is not None)
+        pointer = self.param("out_", f"~{tile.dtype}", argument, tolerance)
         view = self.fresh("g")
         shape = ", ".join(map(self.number, extents))
         given = f", strides=[{', '.join(map(self.number, strides))}]" if is_strided else ""
         self.line(f"{view} = self.global_view({pointer}, dtype={tile.dtype}, shape=[{shape}]{given})")
         self.line(f"self.store_global({view}, {tile.name}, offsets=[{', '.join(offsets)}], dims={dims})")
 
-    def output(self, dtype: str, count: int) -> torch.Tensor:
-        """Memory to store into; where one block is alone, sometimes that of an input, in place or beside it."""
+    def output(self, dtype: str, count: int, *, alone: bool) -> torch.Tensor:
+        """Memory to store into; where there is one block, sometimes that of an input, in place or beside it."""
         shared = [i for i, param in enumerate(self.params) if i not in self.overlapped and param.type == f"~{dtype}"]
         shared = [i for i in shared if self.params[i].name.startswith("in_")]
-        if not shared or math.prod(self.grid) > 1 or self.maybe():
+        if alone or not shared or math.prod(self.grid) > 1 or self.maybe():
             shift = self.dice.choice((0, 0, 0, 1))
             return poison(self.dice, dtype, count + shift)[shift:]
         number = self.dice.choice(shared)

@@ -269,7 +269,7 @@ class MemoryMethods(Surface):
             The distance in elements between neighbors along each dimension; row-major by default.
         """
         _pointer(ptr)
-        extents = [_index("shape", extent) for extent in shape]
+        extents = [_size("shape", extent) for extent in shape]
         layout = GlobalLayout.row_major(extents)
         if strides is not None:
             if len(strides) != len(extents):
@@ -278,7 +278,7 @@ class MemoryMethods(Surface):
                     f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides",
                 )
             layout = GlobalLayout(
-                tuple(extents), tuple(scalar.cast(_index("strides", s), dtypes.int64) for s in strides)
+                tuple(extents), tuple(scalar.cast(_size("strides", s), dtypes.int64) for s in strides)
             )
         return self._emit(GlobalViewInst.create(GlobalTensor.create(dtype, layout), ptr))
 
@@ -370,7 +370,13 @@ def _index(what: str, value: object) -> Expr:
     if isinstance(value, bool) or not isinstance(value, (int, Expr)):
         raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     index = value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
-    if not scalar.is_integer(dtype := scalar.dtype_of(index)):
-        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     # positions may lie below zero, and no type holds both those and what only uint64 holds
-    return scalar.cast(index, dtypes.int64) if dtype is dtypes.uint64 else index
+    return scalar.cast(index, dtypes.int64) if scalar.dtype_of(index) is dtypes.uint64 else index
+
+
+def _size(what: str, value: object) -> Expr:
+    """An extent or a stride."""
+    size = _index(what, value)
+    if not scalar.is_integer(scalar.dtype_of(size)):
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
+    return size
