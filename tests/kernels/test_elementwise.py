@@ -6,7 +6,8 @@ import torch
 
 import tilekit as tilus
 from tests.kernels.machines import EVERYWHERE, poisoned
-from tilekit import bfloat16, float16, float32, int32
+from tilekit import bfloat16, boolean, float16, float32, int32
+from tilekit.diag import LanguageError
 from tilekit.ir.instructions.elementwise import UNARY
 from tilekit.utils import cdiv
 
@@ -130,3 +131,39 @@ def test_choices_agree_with_torch_also_where_a_nan_is(run):
         torch.testing.assert_close(
             ours, theirs, rtol=0, atol=0, equal_nan=True, msg=lambda m, row=row: f"row {row}: {m}"
         )
+
+
+class Truths(tilus.Script):
+    """The operators on bits, of truth values."""
+
+    def __call__(self, n: int32, x_ptr: ~boolean, y_ptr: ~boolean, z_ptr: ~boolean):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        x = self.load_global(self.global_view(x_ptr, dtype=boolean, shape=[n]), offsets=[0], shape=[256])
+        y = self.load_global(self.global_view(y_ptr, dtype=boolean, shape=[n]), offsets=[0], shape=[256])
+        gz = self.global_view(z_ptr, dtype=boolean, shape=[5, n])
+        self.store_global(gz, x & y, offsets=[0, 0], dims=[1])
+        self.store_global(gz, x | y, offsets=[1, 0], dims=[1])
+        self.store_global(gz, x ^ y, offsets=[2, 0], dims=[1])
+        self.store_global(gz, x == (not y), offsets=[3, 0], dims=[1])
+        self.store_global(gz, x & True, offsets=[4, 0], dims=[1])
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+def test_masks_are_combined_as_truth_values(run):
+    x, y = torch.rand(2, 200) < 0.5
+    z = torch.zeros(5, 200, dtype=torch.bool)
+    run(Truths(), (200, x, y, z))
+    assert torch.equal(z, torch.stack([x & y, x | y, x ^ y, x == ~y, x]))
+
+
+@pytest.mark.parametrize("name", ["abs", "square", "exp"])
+def test_truth_values_have_no_arithmetic(name):
+    class Wrong(tilus.Script):
+        def __call__(self, y_ptr: ~boolean):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 1
+            getattr(self, name)(self.register_tensor(dtype=boolean, shape=[32], init=True))
+
+    with pytest.raises(LanguageError, match=r"TK214.*(boolean tile|float tile)"):
+        Wrong()(torch.zeros(1, dtype=torch.bool))
