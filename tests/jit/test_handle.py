@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The handle of a kernel: what makes one, what it compiles, what hangs on it."""
 
+import math
 import threading
 from typing import ClassVar
 
@@ -202,3 +203,33 @@ def test_help_shows_the_language():
     assert "load_global" in dir(tilus.Script)
     with pytest.raises(AttributeError):
         _ = tilus.Script.load_globl
+
+
+class Constant(tilus.Script):
+    def __init__(self, scale: float):
+        super().__init__()
+        self.scale = scale
+
+    def __call__(self, value: float, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        tile = self.register_tensor(dtype=float32, shape=[2], init=value)
+        scale = self.register_tensor(dtype=float32, shape=[2], init=self.scale)
+        self.store_global(self.global_view(y, dtype=float32, shape=[4]), tile, offsets=[0])
+        self.store_global(self.global_view(y, dtype=float32, shape=[4]), scale, offsets=[2])
+
+
+def test_constants_that_are_equal_as_numbers_are_told_apart():
+    for scale in (0.0, -0.0):
+        for value in (0.0, -0.0):
+            y = torch.ones(4)
+            Constant(scale)(value, y)
+            assert y.signbit().tolist() == [math.copysign(1, value) < 0] * 2 + [math.copysign(1, scale) < 0] * 2
+
+
+def test_a_nan_is_found_again():
+    y = torch.zeros(4)
+    for _ in range(3):
+        Constant(float("nan"))(float("nan"), y)
+    handle = Constant(float("nan"))
+    assert y.isnan().all() and len(handle.kernels) == 1

@@ -300,6 +300,30 @@ def test_any_python_name_will_do(run):
     assert torch.equal(y, torch.arange(8) + 4.0)
 
 
+class Zeros(tilus.Script):
+    """Zeros that only their signs tell apart, on two paths."""
+
+    def __call__(self, n: int32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        gy = self.global_view(y, dtype=float32, shape=[2])
+        chosen = 0.0 if n > 3 else -0.0
+        if n > 3:
+            bound = 0.0
+        else:
+            bound = -0.0
+        self.store_global(gy, self.register_tensor(dtype=float32, shape=[1], init=chosen), offsets=[0])
+        self.store_global(gy, self.register_tensor(dtype=float32, shape=[1], init=bound), offsets=[1])
+
+
+@on_every_machine
+@pytest.mark.parametrize("n", [1, 5])
+def test_zeros_keep_their_signs_on_their_paths(run, n):
+    y = torch.ones(2)
+    run(Zeros(), (n, y))
+    assert y.signbit().tolist() == [n <= 3, n <= 3]
+
+
 NARROW = """
 class Narrow(tilus.Script):
     def __call__(self, y: ~float32):

@@ -7,7 +7,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from tilekit import dtypes
@@ -27,8 +27,13 @@ BUCKETS = (16, 1)
 class JitKey:
     """What a specialization depends on: constants by type and value, and divisors of what is passed at launch."""
 
-    constants: tuple[tuple[type, Any], ...]
+    constants: tuple[tuple[type, Any], ...] = field(compare=False)
     divisors: tuple[int, ...]
+    # what tells constants apart: as numbers -0.0 is 0.0, and a nan not even itself
+    texts: tuple[tuple[type, str], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", tuple((kind, repr(value)) for kind, value in self.constants))
 
     def values(self, params: CallParameters) -> dict[str, Any]:
         """The compile-time arguments by name."""

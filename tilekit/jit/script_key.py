@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of a script as a dictionary key that tells 1, 1.0 and True apart."""
+"""Arguments of a script as a dictionary key that tells 1, 1.0 and True apart, and 0.0 from -0.0."""
 
 from __future__ import annotations
 
@@ -21,4 +21,5 @@ def normalize(value: Any) -> Hashable:
             "TK632",
             f"a script cannot take {value!r}: an argument must be hashable, so that the kernel can be found again",
         )
-    return (type(value), value)
+    # as numbers -0.0 is 0.0, and a nan not even itself
+    return (type(value), value.hex() if isinstance(value, float) else value)

@@ -38,6 +38,8 @@ def same(a: Any, b: Any) -> bool:
         return True
     if is_runtime(a) or is_runtime(b) or type(a) is not type(b):
         return False
+    if isinstance(a, float):
+        return a.hex() == b.hex()  # as numbers 0.0 is -0.0, and a nan not even itself
     if isinstance(a, (tuple, list)):
         ours, theirs = cast("list[Any]", a), cast("list[Any]", b)
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
