@@ -90,7 +90,7 @@ class CompiledProgram:
         return CpuRunner(kernel, config, cpu.build_seconds())
 
 
-# The first launch of an edited kernel on a GPU. A panel makes it while no cell runs, where Interrupt reaches nobody.
+# The first launch of an edited kernel on a GPU, where nobody may be there to interrupt it.
 UNSEEN_TIMEOUT_S = 10.0
 
 
@@ -111,6 +111,10 @@ class UnseenKernel:
         self.ended_well = True
         return stats
 
+    def interrupt(self) -> None:
+        """Stop the first launch; a later one runs in this process, where nothing stops it."""
+        gpu_child.child(self.index).interrupt()
+
 
 @dataclass(frozen=True)
 class CpuRunner:
@@ -123,6 +127,10 @@ class CpuRunner:
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)
+
+    def interrupt(self) -> None:
+        """Stop the running launch; any thread may call."""
+        self.kernel.device.interrupt()
 
 
 @contextmanager

@@ -62,17 +62,18 @@ def compile(text):
     panel.verdict = "failed" if bad else "same" if "2.0f" in text else "differs"
     panel.status = "the last good build stays loaded" if bad else "compiled"
     panel.comparison = {"failed": "", "same": "same result", "differs": "differs at x_ptr[0]"}[panel.verdict]
-    panel.busy = False
+    panel.busy = ""
 
 def revert():
     panel.text, panel.markers, panel.verdict, panel.status, panel.comparison = generated, [], "", "reverted", ""
-    panel.busy = False
+    panel.busy = ""
 
 panel = SourcePanel(
     "Scale",
     generated,
     recompile=lambda text: threading.Thread(target=compile, args=(text,)).start(),
     revert=lambda: threading.Thread(target=revert).start(),
+    stop=lambda: None,
 )
 """
 

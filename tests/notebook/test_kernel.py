@@ -132,6 +132,35 @@ while panel.busy: time.sleep(0.01)""")
     assert notebook.ran(RUN + "torch.equal(z, x + y)").value == "True"
 
 
+def test_interrupt_stops_what_a_panel_runs_while_no_cell_does(notebook: Kernel):
+    notebook.ran(RUN)
+    notebook.ran("""
+import threading, time
+desk = next(reversed(get_ipython().tilekit._desks.values()))
+desk.bar.shown = "source"
+panel = desk.bar.panel("source", 0)
+text = panel.text.replace("{\\n", "{\\n  while (*(volatile int *)&n) {}\\n", 1)
+pressed = []
+def ask():
+    panel._handle_custom_msg({"kind": "recompile", "text": text}, [])
+    while panel.busy != "comparing": time.sleep(0.01)
+    time.sleep(0.5)
+    pressed.append(time.monotonic())
+    import os, signal
+    os.kill(os.getpid(), signal.SIGINT)
+    while panel.busy: time.sleep(0.01)
+    pressed.append(time.monotonic())
+threading.Timer(0.5, ask).start()""")
+    time.sleep(4)  # no cell runs
+    reply = notebook.ran("""
+while len(pressed) < 2: time.sleep(0.01)
+print(panel.verdict, panel.comparison.endswith("was interrupted here"), pressed[1] - pressed[0] < 2)
+panel._handle_custom_msg({"kind": "revert"}, [])
+while panel.busy: time.sleep(0.01)""")
+    assert reply.stdout == "failed True True\n"
+    assert notebook.ran(RUN + "torch.equal(z, x + y)").value == "True"
+
+
 def test_errors_name_cell_and_line_from_any_cell_and_after_a_change(notebook: Kernel):
     beyond = VECTOR_ADD.replace("gz = self.global_view(z_ptr, dtype=float32, shape=[n])",
                                 "gz = self.global_view(z_ptr, dtype=float32, shape=[n + 500])")  # fmt: skip

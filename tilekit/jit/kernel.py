@@ -39,6 +39,9 @@ class Runner(Protocol):
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats: ...
 
+    def interrupt(self) -> None:
+        """Stop the running launch, if it can be stopped; any thread may call."""
+
 
 @dataclass(frozen=True)
 class LayoutRow:
@@ -200,6 +203,12 @@ class Kernel:
         names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
         compare = importlib.import_module("tilekit.jit.compare").compare
         return compare(names, values, generated.launch, self._runner.launch, self.machine.device)
+
+    def interrupt(self) -> None:
+        """Stop the launch that runs in another thread, which raises a `KernelError` of kind "interrupted" there."""
+        runner: Runner | None = self.__dict__.get("_runner")
+        if runner is not None:
+            runner.interrupt()
 
     def _placed(self, error: KernelError) -> KernelError:
         """The error at the line of the user's cell, from the line of `source.cu` that the simulator named."""

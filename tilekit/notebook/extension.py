@@ -16,9 +16,10 @@ from tilekit.diag import TilekitError, errors, sources
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.jit.script import Script
-from tilekit.notebook import cell, completion, displays, options
+from tilekit.notebook import cell, completion, displays, interrupts, options
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
+from tilekit.notebook.panels import desk as desks
 from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.running import RunningCell
@@ -181,6 +182,7 @@ class Extension:
         if before is not None:
             desk.take_over(before)
         self._desks[place] = desk
+        interrupts.listen(self.shell, desks.stop)
         # the lines above say the kernels in text
         view = desk.bar._repr_mimebundle_()
         display({**view, "text/plain": "passes and source in panels: run the cell to open them"}, raw=True)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the source panel asks for is done to the kernel, and told back."""
 
+import time
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ import tilekit as tilus
 from tilekit import config, float32, int32
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
+from tilekit.notebook.panels import desk as desks
 from tilekit.notebook.panels.desk import Desk, SourceDesk
 
 
@@ -107,6 +110,42 @@ def test_an_edit_that_crashes_is_told_and_can_be_mended(opened):
     x.fill_(1.0)
     handle(300, x)
     assert (x == 0.5).all()
+
+
+@pytest.mark.parametrize("stop", [lambda source: ask(source.panel, kind="stop"), lambda source: desks.stop()])
+def test_a_comparison_that_does_not_end_is_stopped(opened, stop):
+    handle, x, source, _ = opened
+    endless = source.panel.text.replace("{\n", "{\n  while (*(volatile int *)&n) {}\n", 1)
+    future = source.recompile(endless)
+    while source.panel.busy != "comparing":
+        time.sleep(0.01)
+    time.sleep(0.3)
+    pressed = time.monotonic()
+    stop(source)
+    settled(future)
+    assert time.monotonic() - pressed < 2.0
+    assert "was interrupted" in source.panel.comparison
+    assert source.panel.verdict == "failed" and source.panel.status.startswith("PATCHED")
+    settled(source.revert())
+    x.fill_(1.0)
+    handle(300, x)
+    assert (x == 0.5).all()
+
+
+def test_stop_while_it_compiles_lets_no_comparison_begin(opened, monkeypatch):
+    _, _, source, _ = opened
+    recompile = Kernel.recompile
+
+    def stopped(kernel, text):
+        source.stop()
+        recompile(kernel, text)
+
+    monkeypatch.setattr(Kernel, "recompile", stopped)
+    monkeypatch.setattr(Kernel, "compare", lambda kernel: pytest.fail("it was compared"))
+    settled(source.recompile(source.panel.text.replace("0.5f", "2.0f")))
+    assert source.panel.comparison == "not compared with the generated kernel: stopped"
+    assert source.panel.status.startswith("PATCHED") and not source.panel.busy
+    desks.stop()  # nothing runs, nothing happens
 
 
 def test_a_comparison_that_breaks_leaves_the_edit_in_place_and_says_so(opened, monkeypatch):

@@ -27,7 +27,7 @@ def steps() -> Steps:
 
 
 def source(**callbacks) -> SourcePanel:
-    asked = {"recompile": lambda text: None, "revert": lambda: None} | callbacks
+    asked = {"recompile": lambda text: None, "revert": lambda: None, "stop": lambda: None} | callbacks
     return SourcePanel("Softmax", "int x;\n", **asked)
 
 
@@ -69,6 +69,16 @@ def test_a_callback_that_fails_leaves_the_source_panel_ready():
     with pytest.raises(RuntimeError):
         panel._answer(panel, {"kind": "recompile", "text": "x"}, [])
     assert not panel.busy
+
+
+def test_stop_leaves_the_panel_as_busy_as_it_is():
+    heard = []
+    panel = source(stop=lambda: heard.append("stop"))
+    panel._handle_custom_msg({"kind": "stop"}, [])
+    assert heard == ["stop"] and not panel.busy
+    panel.busy = "comparing"
+    panel._handle_custom_msg({"kind": "stop"}, [])
+    assert heard == ["stop"] * 2 and panel.busy
 
 
 def test_revert_is_told_apart_from_recompile():

@@ -31,6 +31,13 @@ _SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NO
 _DRAFT = "this is what you typed before the cell ran again: it is not compiled"
 
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
+_at_work: SourceDesk | None = None  # what the worker is busy with
+
+
+def stop() -> None:
+    """Stop what a panel runs now, if one does; any thread may call."""
+    if _at_work is not None:
+        _at_work.stop()
 
 
 class Desk:
@@ -79,6 +86,7 @@ class SourceDesk:
     def __init__(self, kernel: Kernel, name: str, desk: Desk, draft: str | None = None) -> None:
         self.kernel = kernel
         self.desk = desk
+        self._stopped = False
         generated = kernel.generated
         self.panel = SourcePanel(
             name,
@@ -86,6 +94,7 @@ class SourceDesk:
             text=kernel.source if draft is None else draft,
             recompile=self.recompile,
             revert=self.revert,
+            stop=self.stop,
             status=" · ".join([*desk.edits.remarks(kernel), *([] if draft is None else [_DRAFT])]),
         )
 
@@ -102,14 +111,22 @@ class SourceDesk:
         """Go back to the generated source."""
         return _worker.submit(self._settle, self._revert)
 
+    def stop(self) -> None:
+        """Stop the comparison, or let it not begin; a compile is not stopped."""
+        self._stopped = True
+        self.kernel.interrupt()
+
     def _settle(self, work: Callable[[], None]) -> None:
+        global _at_work
+        _at_work, self._stopped = self, False
         try:
             work()
         except Exception as error:
             self._fail(error, _message(error))
         finally:
+            _at_work = None
             self.desk.refresh()
-            self.panel.set_trait("busy", False)
+            self.panel.set_trait("busy", "")
 
     def _recompile(self, text: str) -> None:
         panel, seen = self.panel, self.kernel.source
@@ -126,6 +143,10 @@ class SourceDesk:
             return
         # whatever comes of the comparison, this much holds
         self._plain(" · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
+        panel.set_trait("busy", "comparing")
+        if self._stopped:
+            panel.set_trait("comparison", "not compared with the generated kernel: stopped")
+            return
         try:
             found = self.kernel.compare()
         except Exception as error:

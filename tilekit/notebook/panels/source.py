@@ -14,8 +14,8 @@ from tilekit.notebook.panels.panel import Panel, bundle
 class SourcePanel(Panel):
     """Holds the text, what the compiler said of it and how its result compares; tells who listens what a person asks.
 
-    `recompile(text)` and `revert()` are called in whatever thread ipykernel gives a message, maybe beside a running
-    cell. They or what they start set `busy` to False when all else is set.
+    `recompile(text)`, `revert()` and `stop()` are called in whatever thread ipykernel gives a message, maybe beside a
+    running cell. The first two or what they start set `busy` to "" when all else is set; `stop` hastens that.
     """
 
     _esm = bundle("source.js")
@@ -29,7 +29,7 @@ class SourcePanel(Panel):
     status = traitlets.Unicode().tag(sync=True)
     comparison = traitlets.Unicode().tag(sync=True)
     verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
-    busy = traitlets.Bool(False).tag(sync=True)
+    busy = traitlets.Enum(["", "compiling", "comparing"], default_value="").tag(sync=True)
 
     def __init__(
         self,
@@ -38,12 +38,14 @@ class SourcePanel(Panel):
         *,
         recompile: Callable[[str], object],
         revert: Callable[[], object],
+        stop: Callable[[], object],
         text: str | None = None,
         status: str = "",
     ) -> None:
         self._asked: dict[str, Callable[[dict[str, Any]], object]] = {
             "recompile": lambda content: recompile(content["text"]),
             "revert": lambda content: revert(),
+            "stop": lambda content: stop(),
         }
         shown = generated if text is None else text
         super().__init__(kernel=kernel, text=shown, generated=generated, status=status)
@@ -54,9 +56,12 @@ class SourcePanel(Panel):
         return "\n".join([self.text, *problems, *filter(None, [self.status, self.comparison])])
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
-        self.busy = True
+        if content["kind"] == "stop":
+            self._asked["stop"](content)
+            return
+        self.busy = "compiling"
         try:
             self._asked[content["kind"]](content)
         except BaseException:
-            self.busy = False
+            self.busy = ""
             raise

@@ -15,7 +15,7 @@ interface State {
   status: string;
   comparison: string;
   verdict: "" | "same" | "differs" | "failed";
-  busy: boolean;
+  busy: "" | "compiling" | "comparing";
 }
 
 const SAVE_AFTER_MS = 400;
@@ -32,6 +32,7 @@ class SourcePanel {
   readonly #comparison = el("span", "tk-comparison", [], { role: "status" });
   readonly #recompile: HTMLButtonElement;
   readonly #revert: HTMLButtonElement;
+  readonly #stop: HTMLButtonElement;
   #isSent = false;
   #saving = 0;
 
@@ -44,6 +45,7 @@ class SourcePanel {
     this.#recompile = button("Recompile", "Recompile (Ctrl-Enter)", () => this.#compile(), "tk-button tk-primary");
     this.#recompile.append(el("kbd", "", ["Ctrl ⏎"], { "aria-hidden": "true" }));
     this.#revert = button("Revert", "Go back to the generated source", () => this.#goBack());
+    this.#stop = button("Stop", "Stop the comparison; the edit stays in place", () => this.#halt());
     const place = el("div", "tk-editor");
     const kernel = model.get("kernel");
     this.root = el(
@@ -55,6 +57,7 @@ class SourcePanel {
           el("span", "tk-dim", [kernel]),
           this.#edited,
           el("span", "tk-grow"),
+          this.#stop,
           this.#revert,
           this.#recompile,
         ]),
@@ -102,7 +105,7 @@ class SourcePanel {
   }
 
   get #isBusy(): boolean {
-    return this.#isSent || this.model.get("busy");
+    return this.#isSent || this.model.get("busy") !== "";
   }
 
   // --- to the kernel ---------------------------------------------------------------------------------------------------
@@ -125,6 +128,10 @@ class SourcePanel {
     this.#line.send({ kind: "revert" });
     this.#showState();
     this.#editor.view.focus();
+  }
+
+  #halt(): void {
+    this.#line.send({ kind: "stop" });
   }
 
   /** What is typed is kept in the kernel, so that it outlives a reload of the page. */
@@ -172,7 +179,11 @@ class SourcePanel {
     const isBusy = this.#isBusy && !this.#line.isGone;
     const verdict = this.model.get("verdict");
     this.#recompile.disabled = isBusy || this.#line.isGone;
-    this.#status.textContent = isBusy ? "compiling…" : this.model.get("status");
+    const isComparing = isBusy && this.model.get("busy") === "comparing";
+    // who presses it loses the focus with it
+    if (!isComparing && document.activeElement === this.#stop) this.#editor.view.focus();
+    this.#stop.hidden = !isComparing;
+    this.#status.textContent = isBusy ? (isComparing ? "comparing…" : "compiling…") : this.model.get("status");
     this.#comparison.textContent = isBusy ? "" : this.model.get("comparison");
     this.#status.dataset.verdict = isBusy ? "" : verdict;
     this.#comparison.dataset.verdict = isBusy ? "" : verdict;
