@@ -33,6 +33,9 @@ class Evaluated:
         evaluator.run(self.program, [as_memory(argument) for argument in arguments])
         return LaunchStats(time.perf_counter() - begin)
 
+    def interrupt(self) -> None:
+        """The evaluator runs in this process, where Ctrl-C reaches it and nothing else does."""
+
 
 def as_memory(argument: Any) -> Any:
     """A tensor as the memory that it touches; a number as it is."""

@@ -134,6 +134,9 @@ class CudaKernel:
                 self._start(there, function, grid, on, values)
         return LAUNCHED
 
+    def interrupt(self) -> None:
+        """Nothing stops a launch on a GPU from within its process: it runs to its end."""
+
     def _start(self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]) -> None:
         manifest, api = self.manifest, there.api
         with self._lock:
