@@ -141,7 +141,7 @@ class JitInstance:
         specialization = f"{self.instance_name}({chosen})"
         return Identity(self.script_cls.__name__, specialization, machine.target.name, machine.device.kind.value)
 
-    def check(self) -> None:
+    def require_program(self) -> None:
         """Raise what is wrong if no schedule gives a program; nothing is compiled."""
         if not any(self._program(i) is not None for i in range(len(self.schedules))):
             raise _of_all(self.failed_scheduling[0].error, len(self.failed_scheduling))

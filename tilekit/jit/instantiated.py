@@ -139,7 +139,7 @@ class InstantiatedScript:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
 
-    def check(self) -> None:
+    def require_program(self) -> None:
         """Raise what is wrong with the kernel as far as that needs no arguments; nothing is compiled.
 
         A kernel whose arguments are all passed at launch is checked whole, one with compile-time arguments as far as
@@ -148,7 +148,7 @@ class InstantiatedScript:
         if self.parameters.const_params:
             return
         try:
-            self._instance(arguments.JitKey((), (1,) * len(self.parameters.kernel_params))).check()
+            self._instance(arguments.JitKey((), (1,) * len(self.parameters.kernel_params))).require_program()
         except TilekitError as error:
             raise error.with_sources(self.sources).with_traceback(None) from None
 

@@ -188,7 +188,7 @@ def note(cls: type[Script]) -> str:
         if error.code != "TK104":
             raise
         return f"{cls.__name__}: compiles at its first call"
-    handle.check()
+    handle.require_program()
     return repr(handle)
 
 
