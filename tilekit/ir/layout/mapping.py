@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tilekit.ir.layout import digits, shapes
-from tilekit.ir.layout.digits import Digit, Replica
+from tilekit.ir.layout.digits import Digit, Place, Replica
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layout.shared_layout import SharedLayout
 
 
 class Source(Enum):
@@ -95,6 +97,60 @@ def covers(operand: RegisterLayout, result: RegisterLayout) -> bool:
     """Whether each thread holds the elements of `operand` that its elements of `result` need (NumPy broadcasting)."""
     needed = result.spatial_mfunction().collapse_by_shape(operand.shape)
     return operand.spatial_mfunction().cover(needed)
+
+
+@functools.lru_cache(maxsize=1024)
+def shared_terms(reg: RegisterLayout, shared: SharedLayout) -> Terms | None:
+    """The offset in `shared`, before its swizzle, of the element in a register of a thread; None if it is no such sum.
+
+    That is so where the two layouts cut a dimension at strides that do not divide one another.
+    """
+    if reg.shape != shared.shape:
+        raise LayoutOperationError(f"a tile of shape {list(reg.shape)} is none of shape {list(shared.shape)}")
+    terms: list[Term] = []
+    for source, places in ((Source.THREAD, reg.spatial_digits), (Source.LOCAL, reg.local_digits)):
+        parts = _shared_parts(places, shared)
+        if parts is None:
+            return None
+        terms += _terms(source, parts, digits.extent_of(places))
+    return tuple(sorted(terms, key=lambda term: -term.multiplier))
+
+
+@functools.lru_cache(maxsize=1024)
+def shared_vector_extent(reg: RegisterLayout, shared: SharedLayout) -> int:
+    """How many registers, from a multiple of their number on, lie side by side in `shared`, from a multiple on too.
+
+    The second multiple is one of the offset in a tile that starts at one. A swizzle moves no more than `2**base` of
+    them as one.
+    """
+    terms = shared_terms(reg, shared)
+    if terms is None:
+        return 1
+    extent = 1
+    beside = {(term.divisor, term.multiplier): term for term in terms if term.source is Source.LOCAL}
+    while (term := beside.pop((extent, extent), None)) is not None:
+        extent *= reg.local_size // extent if term.modulus is None else term.modulus
+    steps = [term.multiplier for term in terms if term.source is Source.THREAD or term in beside.values()]
+    swizzle = shared.optional_swizzle
+    return math.gcd(extent, *steps, *([] if swizzle is None else [1 << swizzle.base]))
+
+
+def _shared_parts(places: Sequence[Place], shared: SharedLayout) -> list[_Part] | None:
+    """The part of the offset, before the swizzle, that the places of a number make; None if a digit is cut."""
+    parts: list[_Part] = []
+    for place, weight in digits.weighted(places):
+        if not isinstance(place, Digit):
+            continue
+        modes = [mode for mode in shared.modes if mode.digit.dim == place.dim]
+        step_of = {mode.digit: mode.step for mode in modes}
+        readings = digits.read([mode.digit for mode in modes], place.stride, place.extent)
+        if readings is None:
+            return None
+        below = place.extent
+        for through, stride, extent in readings:
+            below //= extent
+            parts.append(_Part(weight * below, extent, step_of[through] * stride))
+    return parts
 
 
 def numbering(source: Source, chosen: Sequence[tuple[int, int]], size: int) -> Terms:

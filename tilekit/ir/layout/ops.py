@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operations on register layouts: what changes the dimensions is here, what multiplies is re-exported."""
+"""All operations on layouts: what changes the dimensions of register layouts is here, the rest is re-exported."""
 
 from __future__ import annotations
 
@@ -23,6 +23,19 @@ from tilekit.ir.layout.register_layout import (
     spatial,
 )
 from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layout.shared_layout import (
+    SharedLayout,
+    Swizzle,
+    shared_column_major,
+    shared_compose,
+    shared_layout,
+    shared_permute,
+    shared_reshape,
+    shared_row_major,
+    shared_row_major_swizzle,
+    shared_slice,
+    shared_unsqueeze,
+)
 
 __all__ = [
     "LayoutOperationError",
@@ -49,6 +62,17 @@ __all__ = [
     "with_shape",
     "locate_at",
     "vector_extent",
+    "SharedLayout",
+    "Swizzle",
+    "shared_row_major",
+    "shared_column_major",
+    "shared_row_major_swizzle",
+    "shared_layout",
+    "shared_compose",
+    "shared_permute",
+    "shared_reshape",
+    "shared_slice",
+    "shared_unsqueeze",
 ]
 
 

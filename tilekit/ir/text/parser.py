@@ -336,7 +336,7 @@ class _FunctionReader:
                     plain = GlobalLayout.row_major(shape)
                     return GlobalTensor.create(self._dtype(dtype), GlobalLayout(shape, strides) if strides else plain)
                 case ast.Subscript(value=dtype, slice=extents):
-                    register_layout = None if place is None else layout_parser.from_ast(place)
+                    register_layout = None if place is None else layout_parser.register_layout_from_ast(place)
                     shape = list(map(syntax.integer, syntax.elements(extents)))
                     return RegisterTensor.create(self._dtype(dtype), shape, register_layout)
                 case _:
