@@ -19,7 +19,7 @@ from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext
 from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.node import Node
-from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.ir.tensor import LaidOut, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir.scalar import Expr, Var
 
 
@@ -153,8 +153,19 @@ class Instruction(Node, metaclass=_InstructionMeta):
         return tuple(t for t in tensors if isinstance(t, RegisterTensor))
 
     @property
+    def laid_out_tensors(self) -> tuple[LaidOut, ...]:
+        """Every register and every shared tensor among the inputs and the output."""
+        tensors = self.inputs if self.output is None else (*self.inputs, self.output)
+        return tuple(t for t in tensors if isinstance(t, (RegisterTensor, SharedTensor)))
+
+    @property
     def register_output(self) -> RegisterTensor:
         assert isinstance(self.output, RegisterTensor), f"{self.opcode} gives no register tensor"
+        return self.output
+
+    @property
+    def shared_output(self) -> SharedTensor:
+        assert isinstance(self.output, SharedTensor), f"{self.opcode} gives no shared tensor"
         return self.output
 
     def propose(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tilekit.ir.inst import Instruction
 from tilekit.ir.node import Node
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.lowir.scalar import Expr, Var
 
 
@@ -94,3 +95,21 @@ class InstStmt(Stmt):
     """An instruction in the statement tree."""
 
     inst: Instruction
+
+
+@dataclass(frozen=True, eq=False)
+class TensorItemValueStmt(Stmt):
+    """A new scalar variable with the value of one element: of a tile of one element, or of memory at `offsets`."""
+
+    var: Var
+    tensor: RegisterTensor | SharedTensor | GlobalTensor
+    offsets: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TensorItemPtrStmt(Stmt):
+    """A new pointer variable with the address of the element at `offsets`; that of shared memory is a generic one."""
+
+    ptr_var: Var
+    tensor: SharedTensor | GlobalTensor
+    offsets: tuple[Expr, ...] = ()

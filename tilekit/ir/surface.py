@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tilekit import dtypes
 from tilekit.diag import errors, suggest
 from tilekit.ir.inst import Instruction
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
@@ -31,6 +31,20 @@ class Surface:
         if not isinstance(x, RegisterTensor):
             raise errors.LanguageError(
                 "TK215", f"{op} needs a register tensor, got {describe(x)}", help=_instead(op, x)
+            )
+
+    def _shared(self, op: str, x: object) -> None:
+        if not isinstance(x, SharedTensor):
+            raise errors.LanguageError(
+                "TK215",
+                f"{op} needs a shared tensor, got {describe(x)}",
+                help="make one with self.shared_tensor(dtype=…, shape=…)",
+            )
+
+    def _global(self, op: str, x: object) -> None:
+        if not isinstance(x, GlobalTensor):
+            raise errors.LanguageError(
+                "TK215", f"{op} needs a global tensor, got {describe(x)}", help="make one with self.global_view"
             )
 
     def _tiles(
@@ -81,6 +95,8 @@ def _instead(op: str, value: object) -> str | None:
     """What to write where a tile is wanted and something else is given."""
     if isinstance(value, GlobalTensor):
         return "load it first: self.load_global(…)"
+    if isinstance(value, SharedTensor):
+        return "load it first: self.load_shared(…)"
     if not isinstance(value, (bool, int, float, Expr, dtypes.Literal)):
         return None
     dtype = scalar.dtype_of(scalar.as_expr(value))
@@ -95,6 +111,8 @@ def describe(value: object) -> str:
     """A value in the words of an error message."""
     if isinstance(value, RegisterTensor):
         return f"{_a(value.dtype.name)}{list(value.shape)} tile"
+    if isinstance(value, SharedTensor):
+        return f"a shared {value.dtype}{list(value.shape)} tensor"
     if isinstance(value, GlobalTensor):
         return f"a global {value.dtype} tensor"
     if isinstance(value, Expr):
@@ -120,6 +138,57 @@ def result_tile(dtype: dtypes.DataType, shape: tuple[int, ...], output: Register
             "TK213", f"the result is {dtype}{list(shape)}, but out is {output.dtype}{list(output.shape)}"
         )
     return output
+
+
+def index(what: str, value: object) -> Expr:
+    """An integer or an integer expression as an index; a number is an int32."""
+    if isinstance(value, bool) or not isinstance(value, (int, Expr)):
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
+    expr = value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
+    # positions may lie below zero, and no type holds both those and what only uint64 holds
+    return scalar.cast(expr, dtypes.int64) if scalar.dtype_of(expr) is dtypes.uint64 else expr
+
+
+def size(what: str, value: object) -> Expr:
+    """An extent or a stride: an integer, or an expression of one."""
+    extent = index(what, value)
+    if not scalar.is_integer(scalar.dtype_of(extent)):
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
+    return extent
+
+
+def check_offsets(op: str, rank: int, offsets: Sequence[Expr]) -> None:
+    """Refuse offsets that are not one integer for each of the `rank` dimensions of a tensor."""
+    if len(offsets) != rank:
+        raise errors.LanguageError(
+            "TK213", f"{op} needs one offset per dimension: the tensor has {rank}, got {len(offsets)} offsets"
+        )
+    for start in offsets:
+        if not scalar.is_integer(kind := scalar.dtype_of(start)):
+            raise errors.LanguageError("TK215", f"{op}: an offset must be an integer, got {kind}")
+
+
+def check_dims(op: str, rank: int, dims: Sequence[int], tile_rank: int) -> None:
+    """Refuse dims that are not one dimension of a rank-`rank` tensor for each of the `tile_rank` of a tile."""
+    if len(dims) != tile_rank:
+        raise errors.LanguageError(
+            "TK213",
+            f"{op}: a tile of {tile_rank} dimensions cannot run along {len(dims)} dimensions of the tensor",
+            help="give dims=, the tensor dimension that each tile dimension runs along",
+        )
+    if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
+        raise errors.LanguageError(
+            "TK213", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor"
+        )
+
+
+def last_dims(rank: int, tile_rank: int, dims: Sequence[int] | None) -> list[int]:
+    """The dimensions of a tensor that a tile runs along: those given, counted from the end if negative, or the last."""
+    if dims is not None:
+        return [d + rank if d < 0 else d for d in dims]
+    if tile_rank > rank:
+        raise errors.LanguageError("TK213", f"a tile of {tile_rank} dimensions does not fit in a tensor of {rank}")
+    return list(range(rank - tile_rank, rank))
 
 
 def same_dtype(op: str, x: RegisterTensor, y: RegisterTensor) -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from tilekit import dtypes
 from tilekit.diag import errors
@@ -13,6 +15,9 @@ from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.node import Node
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
+
+if TYPE_CHECKING:
+    from tilekit.ir.layout.shared_layout import SharedLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +39,7 @@ class RegisterTensor(Tensor):
     def create(
         dtype: DataType, shape: Sequence[int], optional_layout: RegisterLayout | None = None, *, name: str = ""
     ) -> RegisterTensor:
-        if not isinstance(dtype, DataType):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
-            raise errors.LanguageError("TK215", f"a tile needs a type such as float32, got {dtype!r}")
-        extents = tuple(shape)
-        if not all(map(_is_extent, extents)):
-            raise errors.LanguageError(
-                "TK217",
-                f"a register tensor needs a shape of positive compile-time integers, got {list(extents)}",
-                help="make the extents constants: pass them to __init__, or annotate the parameter as int",
-            )
-        if optional_layout is not None and tuple(optional_layout.shape) != extents:
-            raise errors.LayoutError(
-                "TK301", f"a layout of shape {list(optional_layout.shape)} cannot hold {list(extents)}"
-            )
+        extents = _checked("a tile", "a register tensor", dtype, shape, optional_layout)
         return RegisterTensor(dtype, extents, optional_layout, name=name)
 
     @property
@@ -58,13 +51,67 @@ class RegisterTensor(Tensor):
     @property
     def size(self) -> int:
         """The number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
 
-def _is_extent(value: object) -> bool:
+@dataclass(frozen=True, eq=False)
+class SharedTensor(Tensor):
+    """A tensor in the memory that the threads of a block share; the layout says at which offset an element lies.
+
+    A slice, a permutation and a reshape are tensors of their own that show the elements of another one.
+    """
+
+    shape: tuple[int, ...]
+    optional_layout: SharedLayout | None = None
+
+    @staticmethod
+    def create(
+        dtype: DataType, shape: Sequence[int], optional_layout: SharedLayout | None = None, *, name: str = ""
+    ) -> SharedTensor:
+        extents = _checked("a shared tensor", "a shared tensor", dtype, shape, optional_layout)
+        return SharedTensor(dtype, extents, optional_layout, name=name)
+
+    @property
+    def layout(self) -> SharedLayout:
+        if self.optional_layout is None:
+            raise errors.LayoutError("TK302", f"shared tensor {self.name or '(unnamed)'} has no layout yet")
+        return self.optional_layout
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements, without what a layout leaves between them."""
+        return self.size * self.dtype.nbytes
+
+
+# the tensors for which a layout is chosen, and what is chosen
+LaidOut: TypeAlias = "RegisterTensor | SharedTensor"
+Layout: TypeAlias = "RegisterLayout | SharedLayout"
+
+
+def _checked(
+    one: str, kind: str, dtype: object, shape: Sequence[object], layout: RegisterLayout | SharedLayout | None
+) -> tuple[int, ...]:
+    """The extents of a new tensor; raises where type, shape and layout make none."""
+    if not isinstance(dtype, DataType):
+        raise errors.LanguageError("TK215", f"{one} needs a type such as float32, got {dtype!r}")
+    extents = tuple(extent for extent in shape if _is_extent(extent))
+    if len(extents) != len(shape):
+        raise errors.LanguageError(
+            "TK217",
+            f"{kind} needs a shape of positive compile-time integers, got {list(shape)}",
+            help="make the extents constants: pass them to __init__, or annotate the parameter as int",
+        )
+    if layout is not None and tuple(layout.shape) != extents:
+        raise errors.LayoutError("TK301", f"a layout of shape {list(layout.shape)} cannot hold {list(extents)}")
+    return extents
+
+
+def _is_extent(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 

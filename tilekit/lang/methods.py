@@ -12,11 +12,19 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.assume import AssumeMethods
+from tilekit.ir.instructions.copy_async import CopyAsyncMethods
+from tilekit.ir.instructions.dot import DotMethods
 from tilekit.ir.instructions.elementwise import ElementwiseMethods
 from tilekit.ir.instructions.memory import MemoryMethods
+from tilekit.ir.instructions.print import PrintMethods
 from tilekit.ir.instructions.reduce import ReduceMethods
 from tilekit.ir.instructions.register import RegisterMethods
+from tilekit.ir.instructions.semaphore import SemaphoreMethods
+from tilekit.ir.instructions.shared import SharedMethods
 from tilekit.ir.instructions.sync import SyncMethods
+from tilekit.ir.instructions.transform import TransformMethods
+from tilekit.ir.instructions.workspace import WorkspaceMethods
 from tilekit.ir.surface import Number, describe
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lang import operators
@@ -58,7 +66,21 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-class KernelMethods(ElementwiseMethods, MemoryMethods, ReduceMethods, RegisterMethods, SyncMethods):
+class KernelMethods(
+    AssumeMethods,
+    CopyAsyncMethods,
+    DotMethods,
+    ElementwiseMethods,
+    MemoryMethods,
+    PrintMethods,
+    ReduceMethods,
+    RegisterMethods,
+    SemaphoreMethods,
+    SharedMethods,
+    SyncMethods,
+    TransformMethods,
+    WorkspaceMethods,
+):
     """The kernel language. An object of a script class with these methods is what `__call__` sees as `self`."""
 
     _builder: Builder
@@ -139,11 +161,8 @@ _NAMES = tuple(sorted(name for name in dir(KernelMethods) if not name.startswith
 
 # what tilus has and this version does not: a kernel that uses it is right, and told so
 _TILUS_ALONE = """
-annotate_layout assume atomic cluster clc copy_async copy_async_commit_group copy_async_wait_all
-copy_async_wait_group cuda cumprod cumsum dot fast_divmod fence flatten free_shared global_tensor load_shared
-lock_semaphore mbarrier print_tensor printf rand randint randint4x randn release_semaphore repeat
-repeat_interleave reshape reshape_shared scan shared_tensor single_thread single_warp squeeze
-store_global_scatter store_shared store_shared_scatter tcgen05 thread_group tma transpose unsqueeze view
+atomic cluster clc cuda cumprod cumsum fast_divmod fence flatten mbarrier rand randint randint4x randn repeat
+repeat_interleave scan single_thread single_warp store_global_scatter store_shared_scatter tcgen05 thread_group tma
 warp_group wgmma
 """
 MISSING = frozenset(_TILUS_ALONE.split())

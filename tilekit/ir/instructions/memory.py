@@ -16,7 +16,7 @@ from tilekit.ir.inst import PURE, READS, Instruction, binder, inout, operand, sc
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, vectorized
 from tilekit.ir.machine import Access, Machine, Steps
-from tilekit.ir.surface import Surface, describe
+from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims, size
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -31,14 +31,14 @@ def box_access(
     """
     axes = tuple(scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(shape)))
     along = dict(zip(dims, axes, strict=True))
-    index = [scalar.add(*scalar.promote(o, along[d])) if d in along else o for d, o in enumerate(offsets)]
+    place = [scalar.add(*scalar.promote(o, along[d])) if d in along else o for d, o in enumerate(offsets)]
     zero = scalar.constant(dtypes.int32, 0)
     mask: Expr | None = None
-    for component, extent in zip(index, tensor.shape, strict=True):
+    for component, extent in zip(place, tensor.shape, strict=True):
         low, high = scalar.le(*scalar.promote(zero, component)), scalar.lt(*scalar.promote(component, extent))
         inside = scalar.logical_and(low, high)
         mask = inside if mask is None else scalar.logical_and(mask, inside)
-    return Access(pointer, axes, tensor.layout.offset(index), mask)
+    return Access(pointer, axes, tensor.layout.offset(place), mask)
 
 
 class GlobalViewInst(Instruction, opcode="global_view", effects=PURE):
@@ -139,7 +139,7 @@ class LoadGlobalGenericInst(Instruction, opcode="load_global_generic", effects=R
         *,
         output: RegisterTensor,
     ) -> LoadGlobalGenericInst:
-        access = _generic_access(ptr, output.shape, f_offset, f_mask)
+        access = generic_access(ptr, output.shape, f_offset, f_mask)
         return LoadGlobalGenericInst(output, access.pointer, access.axes, access.offset, access.mask)
 
     @property
@@ -172,7 +172,7 @@ class StoreGlobalGenericInst(Instruction, opcode="store_global_generic", order=1
         f_offset: Callable[[tuple[Var, ...]], Expr | int],
         f_mask: Callable[[tuple[Var, ...]], Expr | bool] | None = None,
     ) -> StoreGlobalGenericInst:
-        access = _generic_access(ptr, x.shape, f_offset, f_mask)
+        access = generic_access(ptr, x.shape, f_offset, f_mask)
         return StoreGlobalGenericInst(None, x, access.pointer, access.axes, access.offset, access.mask)
 
     @property
@@ -189,12 +189,13 @@ class StoreGlobalGenericInst(Instruction, opcode="store_global_generic", order=1
         yield from ()
 
 
-def _generic_access(
+def generic_access(
     ptr: Expr,
     shape: Sequence[int],
     f_offset: Callable[[tuple[Var, ...]], Expr | int],
     f_mask: Callable[[tuple[Var, ...]], Expr | bool] | None,
 ) -> Access:
+    """The access of each position of a tile: offset and mask are functions of the position."""
     axes = tuple(scalar.var("ijkl"[n] if n < 4 else f"i{n}", dtypes.int32) for n in range(len(shape)))
     offset = scalar.as_expr(f_offset(axes), dtypes.int64)
     if not scalar.is_integer(dtype := scalar.dtype_of(offset)):
@@ -225,23 +226,8 @@ def _check_box(
             f"{op}: the tile is {tile.dtype}, the tensor in global memory {tensor.dtype}",
             help=f"cast the tile: .to({tensor.dtype})",
         )
-    if len(offsets) != rank:
-        raise errors.LanguageError(
-            "TK213", f"{op} needs one offset per dimension: the tensor has {rank}, got {len(offsets)} offsets"
-        )
-    if len(dims) != len(tile.shape):
-        raise errors.LanguageError(
-            "TK213",
-            f"{op}: a tile of {len(tile.shape)} dimensions cannot run along {len(dims)} dimensions of the tensor",
-            help="give dims=, the tensor dimension that each tile dimension runs along",
-        )
-    if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
-        raise errors.LanguageError(
-            "TK213", f"{op}: dims={list(dims)} are not distinct dimensions of a rank-{rank} tensor"
-        )
-    for start in offsets:
-        if not isinstance(kind := scalar.dtype_of(start), DataType) or not kind.is_integer():
-            raise errors.LanguageError("TK215", f"{op}: an offset must be an integer, got {kind}")
+    check_offsets(op, rank, offsets)
+    check_dims(op, rank, dims, len(tile.shape))
 
 
 class MemoryMethods(Surface):
@@ -269,7 +255,7 @@ class MemoryMethods(Surface):
             The distance in elements between neighbors along each dimension; row-major by default.
         """
         _pointer(ptr)
-        extents = [_size("shape", extent) for extent in shape]
+        extents = [size("shape", extent) for extent in shape]
         layout = GlobalLayout.row_major(extents)
         if strides is not None:
             if len(strides) != len(extents):
@@ -277,9 +263,7 @@ class MemoryMethods(Surface):
                     "TK213",
                     f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides",
                 )
-            layout = GlobalLayout(
-                tuple(extents), tuple(scalar.cast(_size("strides", s), dtypes.int64) for s in strides)
-            )
+            layout = GlobalLayout(tuple(extents), tuple(scalar.cast(size("strides", s), dtypes.int64) for s in strides))
         return self._emit(GlobalViewInst.create(GlobalTensor.create(dtype, layout), ptr))
 
     def load_global(
@@ -307,15 +291,14 @@ class MemoryMethods(Surface):
         out
             A tile to load into instead of making a new one.
         """
-        _global("load_global", src)
+        self._global("load_global", src)
         if shape is None and out is None:
             raise errors.LanguageError("TK214", "load_global needs the shape of the tile: give shape= or out=")
         tile = out if out is not None else RegisterTensor.create(src.dtype, tuple(shape or ()))
         if shape is not None and tuple(shape) != tile.shape:
             raise errors.LanguageError("TK213", f"load_global: shape={list(shape)}, but out has {list(tile.shape)}")
-        return self._emit(
-            LoadGlobalInst.create(src, [_index("offsets", o) for o in offsets], _dims(src, tile, dims), tile)
-        )
+        along = last_dims(len(src.shape), len(tile.shape), dims)
+        return self._emit(LoadGlobalInst.create(src, [index("offsets", o) for o in offsets], along, tile))
 
     def store_global(
         self,
@@ -338,45 +321,12 @@ class MemoryMethods(Surface):
         dims
             The dimension of `dst` that each tile dimension runs along; by default the last ones, in order.
         """
-        _global("store_global", dst)
+        self._global("store_global", dst)
         self._tile("store_global", src)
-        self._emit(StoreGlobalInst.create(dst, src, [_index("offsets", o) for o in offsets], _dims(dst, src, dims)))
-
-
-def _dims(tensor: GlobalTensor, tile: RegisterTensor, dims: Sequence[int] | None) -> list[int]:
-    rank = len(tensor.shape)
-    if dims is None:
-        if len(tile.shape) > rank:
-            raise errors.LanguageError(
-                "TK213", f"a tile of {len(tile.shape)} dimensions does not fit in a tensor of {rank}"
-            )
-        return list(range(rank - len(tile.shape), rank))
-    return [d + rank if d < 0 else d for d in dims]
+        along = last_dims(len(dst.shape), len(src.shape), dims)
+        self._emit(StoreGlobalInst.create(dst, src, [index("offsets", o) for o in offsets], along))
 
 
 def _pointer(ptr: object) -> None:
     if not isinstance(ptr, Expr):
         raise errors.LanguageError("TK215", f"global_view needs a pointer parameter, got {describe(ptr)}")
-
-
-def _global(op: str, tensor: object) -> None:
-    if not isinstance(tensor, GlobalTensor):
-        raise errors.LanguageError(
-            "TK215", f"{op} needs a global tensor, got {describe(tensor)}", help="make one with self.global_view"
-        )
-
-
-def _index(what: str, value: object) -> Expr:
-    if isinstance(value, bool) or not isinstance(value, (int, Expr)):
-        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
-    index = value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
-    # positions may lie below zero, and no type holds both those and what only uint64 holds
-    return scalar.cast(index, dtypes.int64) if scalar.dtype_of(index) is dtypes.uint64 else index
-
-
-def _size(what: str, value: object) -> Expr:
-    """An extent or a stride."""
-    size = _index(what, value)
-    if not scalar.is_integer(scalar.dtype_of(size)):
-        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
-    return size

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices on tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilekit import dtypes
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.inst import PURE, Instruction, operand
+from tilekit.ir.surface import Surface, describe, result_tile
+from tilekit.ir.tensor import RegisterTensor
+
+# the dtype of the operands -> those in which products can be summed up, the usual one first
+ACCUMULATORS: Mapping[DataType, tuple[DataType, ...]] = {
+    dtypes.float16: (dtypes.float32, dtypes.float16),
+    dtypes.bfloat16: (dtypes.float32,),
+    dtypes.tfloat32: (dtypes.float32,),
+    dtypes.float32: (dtypes.float32,),
+    dtypes.int8: (dtypes.int32,),
+}
+
+
+class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
+    """The matrix product `a @ b`, plus `c` where there is one; the output may be `c` itself."""
+
+    a: RegisterTensor = operand()
+    b: RegisterTensor = operand()
+    c: RegisterTensor | None = operand(default=None)
+
+    @staticmethod
+    def create(
+        a: RegisterTensor, b: RegisterTensor, c: RegisterTensor | None = None, output: RegisterTensor | None = None
+    ) -> DotInst:
+        if len(a.shape) != 2 or len(b.shape) != 2:
+            raise errors.LanguageError(
+                "TK213",
+                f"dot multiplies matrices, got {describe(a)} and {describe(b)}",
+                help="squeeze or reshape them to two dimensions",
+            )
+        if a.shape[1] != b.shape[0]:
+            raise errors.LanguageError(
+                "TK213",
+                f"dot of {list(a.shape)} and {list(b.shape)}: {a.shape[1]} columns do not meet {b.shape[0]} rows",
+                help="transpose one of them" if a.shape[1] == b.shape[1] or a.shape[0] == b.shape[0] else None,
+            )
+        if a.dtype is not b.dtype:
+            raise errors.LanguageError(
+                "TK212", f"dot needs operands of one dtype, got {a.dtype} and {b.dtype}", help="cast one of them"
+            )
+        if a.dtype not in ACCUMULATORS:
+            raise errors.LanguageError(
+                "TK214",
+                f"no matrix instruction multiplies {a.dtype}",
+                help=f"cast the operands to one of {', '.join(map(str, ACCUMULATORS))}",
+            )
+        given = c if output is None else output
+        if given is None:
+            raise errors.LanguageError(
+                "TK104",
+                "dot does not know in which dtype to sum up the products",
+                help=f"give acc_dtype={ACCUMULATORS[a.dtype][0]}, or the tile to add to",
+            )
+        _check_accumulator(a.dtype, given.dtype)
+        out = result_tile(given.dtype, (a.shape[0], b.shape[1]), output)
+        if c is not None and (c.dtype is not out.dtype or c.shape != out.shape):
+            raise errors.LanguageError(
+                "TK213", f"dot gives {out.dtype}{list(out.shape)}, which cannot be added to {describe(c)}"
+            )
+        return DotInst(out, a, b, c)
+
+
+def _check_accumulator(of: DataType, accumulator: DataType) -> None:
+    known = ACCUMULATORS[of]
+    if accumulator not in known:
+        raise errors.LanguageError(
+            "TK212",
+            f"no matrix instruction sums up products of {of} in {accumulator}",
+            help=f"sum up in {' or '.join(map(str, known))}, then cast the result",
+        )
+
+
+class DotMethods(Surface):
+    """The matrix products of the kernel language."""
+
+    def dot(
+        self,
+        a: RegisterTensor,
+        b: RegisterTensor,
+        c: RegisterTensor | None = None,
+        /,
+        *,
+        acc_dtype: DataType | None = None,
+        out: RegisterTensor | None = None,
+    ) -> RegisterTensor:
+        """Return the matrix product `a @ b`, plus `c` where it is given.
+
+        Parameters
+        ----------
+        a, b
+            Tiles of shapes [m, k] and [k, n] and one dtype: float16, bfloat16, int8, or float32 and tfloat32, whose
+            elements are rounded to 10 bits of fraction (TF32) before they are multiplied.
+        c
+            A tile of shape [m, n] to add.
+        acc_dtype
+            The dtype of the result, in which the products are summed up: float32, float16 for float16 operands, int32
+            for int8 ones. It is that of `c` or `out` where one of them is given.
+        out
+            A tile of the result's shape and dtype to write instead of making a new one; it may be `c`.
+
+        Notes
+        -----
+        Each warp works on its part with PTX mma.sync: m16n8k16 (float16, bfloat16), m16n8k8 (TF32), m16n8k32 (int8);
+        sm_80 or newer. The order in which the products are added is not fixed.
+        """
+        self._tile("dot", a)
+        self._tile("dot", b)
+        if c is not None:
+            self._tile("dot", c)
+        given = out if out is not None else c
+        if acc_dtype is not None and given is not None and given.dtype is not acc_dtype:
+            raise errors.LanguageError(
+                "TK212", f"dot: acc_dtype is {acc_dtype}, but the given tile is {given.dtype}", help="give one of them"
+            )
+        if given is None and acc_dtype is not None and len(a.shape) == len(b.shape) == 2:
+            out = RegisterTensor.create(acc_dtype, (a.shape[0], b.shape[1]))
+        return self._emit(DotInst.create(a, b, c, out))

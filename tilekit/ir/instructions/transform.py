@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles under other shapes and types, parts of tiles, and layouts that a person chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilekit.diag import errors
+from tilekit.dtypes import DataType
+from tilekit.ir.inst import PURE, Instruction, inout, operand, scalars, static
+from tilekit.ir.instructions.shared import check_slice
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.surface import Surface, check_offsets, describe, result_tile
+from tilekit.ir.tensor import LaidOut, Layout, RegisterTensor, SharedTensor, Tensor
+from tilekit.lowir.scalar import Expr
+
+
+class TransposeInst(Instruction, opcode="transpose", effects=PURE, order=12):
+    """The matrix `x` with rows for columns."""
+
+    x: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, output: RegisterTensor | None = None) -> TransposeInst:
+        if len(x.shape) != 2:
+            raise errors.LanguageError("TK213", f"transpose needs a tile of two dimensions, got {describe(x)}")
+        return TransposeInst(result_tile(x.dtype, x.shape[::-1], output), x)
+
+
+class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
+    """The tile `x` without its dimensions `dims`, which have extent 1."""
+
+    x: RegisterTensor = operand()
+    dims: tuple[int, ...] = static()
+
+    @staticmethod
+    def create(x: RegisterTensor, dims: Sequence[int], output: RegisterTensor | None = None) -> SqueezeInst:
+        _check_distinct("squeeze", dims, len(x.shape), f"dimensions of {describe(x)}")
+        for dim in dims:
+            if x.shape[dim] != 1:
+                raise errors.LanguageError(
+                    "TK213", f"squeeze: dimension {dim} of {describe(x)} has {x.shape[dim]} elements, not 1"
+                )
+        shape = tuple(extent for dim, extent in enumerate(x.shape) if dim not in dims)
+        return SqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
+
+
+class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
+    """The tile `x` with dimensions of extent 1 added, which are `dims` of the output."""
+
+    x: RegisterTensor = operand()
+    dims: tuple[int, ...] = static()
+
+    @staticmethod
+    def create(x: RegisterTensor, dims: Sequence[int], output: RegisterTensor | None = None) -> UnsqueezeInst:
+        rank = len(x.shape) + len(dims)
+        _check_distinct("unsqueeze", dims, rank, f"dimensions of the result, which has {rank}")
+        extents = iter(x.shape)
+        shape = tuple(1 if dim in dims else next(extents) for dim in range(rank))
+        return UnsqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
+
+
+class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12):
+    """The elements of the tile `x`, in row-major order, under the shape of the output."""
+
+    x: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, output: RegisterTensor) -> ReshapeRegisterInst:
+        if output.size != x.size:
+            raise errors.LanguageError(
+                "TK213", f"reshape: shape {list(output.shape)} has {output.size} elements, {describe(x)} has {x.size}"
+            )
+        return ReshapeRegisterInst(result_tile(x.dtype, output.shape, output), x)
+
+
+class ViewInst(Instruction, opcode="view", effects=PURE, order=12):
+    """The bits in each thread's registers of `x`, read as the dtype and the layout of the output."""
+
+    x: RegisterTensor = operand()
+
+    @staticmethod
+    def create(x: RegisterTensor, output: RegisterTensor) -> ViewInst:
+        ours, theirs = x.optional_layout, output.optional_layout
+        if ours is not None and theirs is not None:
+            if ours.spatial_size != theirs.spatial_size:
+                raise errors.LanguageError(
+                    "TK213",
+                    f"view: the tile lies in {ours.spatial_size} threads, the layout is for {theirs.spatial_size}",
+                )
+            held, wanted = ours.local_size * x.dtype.nbits, theirs.local_size * output.dtype.nbits
+            if held != wanted:
+                raise errors.LanguageError(
+                    "TK213", f"view: a thread holds {held} bits of the tile, and {wanted} of the result"
+                )
+        elif theirs is None and x.shape != output.shape:
+            raise errors.LanguageError(
+                "TK213", f"view: the shape {list(x.shape)} becomes {list(output.shape)} only with a layout"
+            )
+        return ViewInst(output, x)
+
+
+class SliceRegisterInst(Instruction, opcode="slice_register", effects=PURE, order=2):
+    """A copy of the elements of the tile `x` from `offsets` on; dimension i of the output runs along `dims[i]`."""
+
+    x: RegisterTensor = operand()
+    offsets: tuple[Expr, ...] = scalars()
+    dims: tuple[int, ...] = static()
+
+    @staticmethod
+    def create(
+        x: RegisterTensor, offsets: Sequence[Expr], dims: Sequence[int], output: RegisterTensor | None = None
+    ) -> SliceRegisterInst:
+        check_offsets("a slice", len(x.shape), offsets)
+        check_slice(x.shape, offsets, dims, None if output is None else output.shape)
+        shape = tuple(x.shape[d] for d in dims) if output is None else output.shape
+        return SliceRegisterInst(result_tile(x.dtype, shape, output), x, tuple(offsets), tuple(dims))
+
+
+class SliceAssignInst(Instruction, opcode="slice_assign", effects=PURE, order=2):
+    """Write the tile `value` over the elements of the tile `x` from `offsets` on, along its dimensions `dims`."""
+
+    x: RegisterTensor = inout()
+    value: RegisterTensor = operand()
+    offsets: tuple[Expr, ...] = scalars()
+    dims: tuple[int, ...] = static()
+
+    @staticmethod
+    def create(
+        x: RegisterTensor, value: RegisterTensor, offsets: Sequence[Expr], dims: Sequence[int]
+    ) -> SliceAssignInst:
+        if x.dtype is not value.dtype:
+            raise errors.LanguageError(
+                "TK212", f"cannot assign {describe(value)} to a part of {describe(x)}", help=f"cast it: .to({x.dtype})"
+            )
+        check_offsets("a slice", len(x.shape), offsets)
+        check_slice(x.shape, offsets, dims, value.shape)
+        return SliceAssignInst(None, x, value, tuple(offsets), tuple(dims))
+
+
+class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
+    """The tensor `x` has this layout, whoever else would like another one."""
+
+    x: LaidOut = operand()
+    layout: Layout = static()
+
+    @staticmethod
+    def create(x: LaidOut, layout: Layout) -> AnnotateLayoutInst:
+        if isinstance(x, RegisterTensor) is not isinstance(layout, RegisterLayout):
+            kind = "a register layout" if isinstance(x, RegisterTensor) else "a shared layout"
+            raise errors.LanguageError("TK215", f"annotate_layout: {describe(x)} needs {kind}, got {layout}")
+        if tuple(layout.shape) != x.shape:
+            raise errors.LayoutError("TK301", f"a layout of shape {list(layout.shape)} cannot hold {describe(x)}")
+        return AnnotateLayoutInst(None, x, layout)
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        return ()  # it speaks of where elements lie, not of what they are
+
+
+def _check_distinct(op: str, dims: Sequence[int], rank: int, what: str) -> None:
+    if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
+        raise errors.LanguageError("TK213", f"{op}: dim={list(dims)} are not distinct {what}")
+
+
+def _list(dim: int | Sequence[int], rank: int) -> list[int]:
+    return [d + rank if d < 0 else d for d in ([dim] if isinstance(dim, int) else dim)]
+
+
+class TransformMethods(Surface):
+    """The part of the kernel language that changes shapes, types and layouts of tiles."""
+
+    def transpose(self, x: RegisterTensor) -> RegisterTensor:
+        """Return the matrix `x` with rows for columns; no element moves to another thread.
+
+        Parameters
+        ----------
+        x
+            A tile of two dimensions. Of a shared tensor `s`, `s.transpose()` is a view.
+        """
+        self._tile("transpose", x)
+        return self._emit(TransposeInst.create(x))
+
+    def squeeze(self, x: RegisterTensor, *, dim: int | Sequence[int]) -> RegisterTensor:
+        """Return the tile without one or several dimensions of extent 1.
+
+        Parameters
+        ----------
+        x
+            The tile.
+        dim
+            The dimensions to drop, counted from the end if negative.
+        """
+        self._tile("squeeze", x)
+        return self._emit(SqueezeInst.create(x, _list(dim, len(x.shape))))
+
+    def unsqueeze(self, x: RegisterTensor, *, dim: int | Sequence[int]) -> RegisterTensor:
+        """Return the tile with one or several dimensions of extent 1 added.
+
+        Parameters
+        ----------
+        x
+            The tile.
+        dim
+            Where the new dimensions are in the result, counted from its end if negative.
+        """
+        self._tile("unsqueeze", x)
+        rank = len(x.shape) + (1 if isinstance(dim, int) else len(dim))
+        return self._emit(UnsqueezeInst.create(x, _list(dim, rank)))
+
+    def reshape(self, x: RegisterTensor, shape: Sequence[int]) -> RegisterTensor:
+        """Return the elements of a tile, in row-major order, under another shape.
+
+        Every element stays in its thread and its register, so there must be a layout of both shapes; most have one.
+
+        Parameters
+        ----------
+        x
+            The tile.
+        shape
+            Compile-time integers with as many elements as `x` has.
+        """
+        self._tile("reshape", x)
+        return self._emit(ReshapeRegisterInst.create(x, RegisterTensor.create(x.dtype, tuple(shape))))
+
+    def view(
+        self, x: RegisterTensor, *, layout: RegisterLayout | None = None, dtype: DataType | None = None
+    ) -> RegisterTensor:
+        """Return the bits that each thread holds of a tile, read as another dtype, in another layout, or both.
+
+        Parameters
+        ----------
+        x
+            The tile.
+        layout
+            Where the elements of the result lie; a thread's registers are read in their order. Without it the result
+            has the shape of `x`, and its dtype as many bits.
+        dtype
+            The dtype of the result; that of `x` by default.
+        """
+        self._tile("view", x)
+        target = x.dtype if dtype is None else dtype
+        if layout is None and target.nbits != x.dtype.nbits:
+            raise errors.LanguageError(
+                "TK212",
+                f"view: an element of {x.dtype} has {x.dtype.nbits} bits, one of {target} has {target.nbits}",
+                help="say with layout= where the elements of the result lie",
+            )
+        shape = x.shape if layout is None else layout.shape
+        return self._emit(ViewInst.create(x, RegisterTensor.create(target, shape, layout)))
+
+    def annotate_layout(self, x: RegisterTensor | SharedTensor, layout: Layout) -> None:
+        """Fix where the elements of a tensor lie, before layouts are chosen for the other tensors.
+
+        Parameters
+        ----------
+        x
+            A tile, or a shared tensor.
+        layout
+            A register layout for a tile, a shared layout for a shared tensor; of the tensor's shape.
+        """
+        if not isinstance(x, (RegisterTensor, SharedTensor)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+            raise errors.LanguageError("TK215", f"annotate_layout needs a tile or a shared tensor, got {describe(x)}")
+        self._emit(AnnotateLayoutInst.create(x, layout))
