@@ -21,7 +21,8 @@ def evaluate(handle, args: Sequence) -> None:
     """Run it in the evaluator, on the caller's CPU tensors."""
     instance = handle._jit_instance_for(*args)
     instance.require_program()  # raises what is wrong with the first schedule, if none works
-    program = instance.transpiled_programs[0]
+    # not `transpiled_programs`, which would transpile every other schedule too
+    program = next(filter(None, map(instance._program, range(len(instance.schedules)))))
     verify(program)
     params = handle.params
     launch = [args[i] for i in params.kernel_params]
