@@ -18,7 +18,7 @@ def source_of(rows):
     for row in rows:
         with builder.instruction(0, str(row)):
             args = [_argument(builder, memory, param) for param in row.params]
-            call = prims.call(row.name, *args)
+            call = prims.call(_spelling(row), *args)
             if isinstance(row.result, DataType):
                 builder.buffer_store(scalar.cast(memory, ~row.result), 0, call)
             else:
@@ -27,6 +27,12 @@ def source_of(rows):
 
 
 DataType = dtypes.DataType
+
+
+def _spelling(row):
+    if not row.template_numbers:
+        return row.name
+    return f"{row.name}<{', '.join(['1'] * row.template_numbers)}>"
 
 
 def _argument(builder, memory, param):
@@ -82,5 +88,5 @@ def test_python_integers_are_int32():
 
 def test_only_functions_that_give_a_value_and_nothing_else_are_pure():
     impure = {row.header for row in prims.PRIMITIVES if not row.pure}
-    assert impure == {"memory.h", "warp.h", "sync.h"}
+    assert impure == {"memory.h", "warp.h", "sync.h", "shared.h", "matrix.h", "mma.h", "async.h", "semaphore.h"}
     assert all(row.pure is False for row in prims.PRIMITIVES if isinstance(row.result, VoidType))

@@ -2,8 +2,8 @@
 """The functions that generated code may call: one row for each, with the types it takes.
 
 The bodies are in `tk/*.h`; only the types are known here. A row whose C++ function is a template on the result names
-the result in its spelling, `tk::cast<half>`. Every row compiles for every target from `target` on, and on the CPU
-unless it says otherwise.
+the result in its spelling, `tk::cast<half>`; one that is a template on numbers is one row for all of them, and says how
+many there are. Every row compiles for every target from `target` on, and on the CPU unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Primitive:
     header: str
     target: str = "sm_80"  # the first that has it
     on_cpu: bool = True
+    template_numbers: int = 0  # how many a call must name in `<...>`
 
     @property
     def pure(self) -> bool:
@@ -63,6 +64,14 @@ _DOMAINS = {Domain.FLOAT: FLOATS, Domain.INT: INTEGERS, Domain.NUMBER: NUMBERS}
 _OPERATORS = ("c_div", "c_mod")
 
 ACCESS_BYTES = (1, 2, 4, 8, 16)
+MATRIX_COUNTS = (1, 2, 4)
+COPY_BYTES = (4, 8, 16)
+
+MMA_KINDS = (
+    *("m16n8k16_f16_f32", "m16n8k16_f16_f16", "m16n8k16_bf16_f32", "m16n8k8_tf32_f32"),
+    *("m16n8k32_i8_i32", "m16n8k16_i8_i32", "m8n8k16_i8_i32"),
+)
+"""What `mma` and `mma_tile` multiply: shape, operand type, accumulator type."""
 
 
 def _rows() -> Iterator[Primitive]:
@@ -88,6 +97,7 @@ def _rows() -> Iterator[Primitive]:
         masked = (dtypes.void_p, dtypes.void_p, dtypes.boolean)
         yield Primitive(f"tk::load_global_or_zero_{nbytes}", masked, dtypes.void, "memory.h")
         yield Primitive(f"tk::store_global_{nbytes}", (dtypes.void_p, dtypes.void_p), dtypes.void, "memory.h")
+    yield from _shared_memory_rows()
     for t in SCALARS:
         for name in ("idx", "up", "down", "xor"):
             yield Primitive(f"tk::shfl_{name}", (t, dtypes.int32), t, "warp.h")
@@ -98,6 +108,30 @@ def _rows() -> Iterator[Primitive]:
         yield Primitive(f"__syncthreads_{name}", (dtypes.int32,), dtypes.int32, "sync.h")
     yield Primitive("__syncwarp", (), dtypes.void, "sync.h")
     yield Primitive("tk::bar_sync", (dtypes.int32, dtypes.int32), dtypes.void, "sync.h")
+
+
+def _shared_memory_rows() -> Iterator[Primitive]:
+    void, address = dtypes.void, dtypes.void_p
+    for nbytes in ACCESS_BYTES:
+        yield Primitive(f"tk::load_shared_{nbytes}", (address, address), void, "shared.h")
+        yield Primitive(f"tk::store_shared_{nbytes}", (address, address), void, "shared.h")
+    for trans in ("", "_trans"):
+        for count in MATRIX_COUNTS:
+            yield Primitive(f"tk::ldmatrix_x{count}{trans}", (address, address), void, "matrix.h")
+            yield Primitive(f"tk::stmatrix_x{count}{trans}", (address, address), void, "matrix.h", target="sm_90")
+    for kind in MMA_KINDS:
+        yield Primitive(f"tk::mma_{kind}", (address,) * 4, void, "mma.h")
+        yield Primitive(f"tk::mma_tile_{kind}", (address,) * 3, void, "mma.h", template_numbers=11)
+    for hint in ("", "_evict_first"):
+        for nbytes in COPY_BYTES:
+            yield Primitive(f"tk::cp_async_{nbytes}{hint}", (address, address), void, "async.h")
+            masked = (address, address, dtypes.boolean)
+            yield Primitive(f"tk::cp_async_or_zero_{nbytes}{hint}", masked, void, "async.h")
+    yield Primitive("tk::cp_async_commit_group", (), void, "async.h")
+    yield Primitive("tk::cp_async_wait_group", (), void, "async.h", template_numbers=1)
+    yield Primitive("tk::cp_async_wait_all", (), void, "async.h")
+    for name in ("lock_semaphore", "release_semaphore"):
+        yield Primitive(f"tk::{name}", (PointerType(dtypes.int32), dtypes.int32), void, "semaphore.h")
 
 
 PRIMITIVES: tuple[Primitive, ...] = tuple(_rows())
@@ -116,14 +150,21 @@ _TABLE = _by_name()
 def is_pure(e: Expr) -> bool:
     """Whether evaluating an expression does nothing but give a value, whoever else evaluates it."""
     calls = (part.func_var.name or "" for part in scalar.walk(e) if isinstance(part, Call))
-    return all(row.pure for name in calls for row in _TABLE[name])
+    return all(row.pure for name in calls for row in _rows_of(name))
+
+
+def _rows_of(name: str) -> tuple[Primitive, ...]:
+    """The rows of a function by its spelling in a call, which of a template on numbers has the numbers in it."""
+    family, _, numbers = name.partition("<")
+    count = numbers.count(",") + 1
+    return _TABLE.get(name) or tuple(row for row in _TABLE.get(family, ()) if row.template_numbers == count)
 
 
 def lookup(name: str, args: Sequence[Type]) -> Primitive:
     """The row of a function for arguments of these types."""
-    rows = _TABLE.get(name, ())
+    rows = _rows_of(name)
     for row in rows:
-        if row.accepts(args):
+        if row.accepts(args) and ("<" in name or not row.template_numbers):
             return row
     given = ", ".join(map(str, args))
     raise CodegenError(
@@ -135,7 +176,7 @@ def call(name: str, *args: Expr | int) -> Call:
     """A call of a function of the table; Python integers become int32."""
     values = tuple(scalar.as_expr(arg, dtypes.int32) for arg in args)
     row = lookup(name, [scalar.dtype_of(value) for value in values])
-    return Call(_function_var(row), values)
+    return Call(_function_var(row, name), values)
 
 
 def shared_ptr(dtype: DataType, byte_offset: Expr | int) -> Call:
@@ -155,6 +196,97 @@ def store_global(nbytes: int, pointer: Expr, registers: Expr) -> Call:
     return call(f"tk::store_global_{nbytes}", pointer, registers)
 
 
+def load_shared(nbytes: int, registers: Expr, pointer: Expr) -> Call:
+    """Read some bytes of shared memory, aligned to their number, into registers."""
+    return call(f"tk::load_shared_{nbytes}", registers, pointer)
+
+
+def store_shared(nbytes: int, pointer: Expr, registers: Expr) -> Call:
+    """Write some bytes of registers to shared memory, aligned to their number."""
+    return call(f"tk::store_shared_{nbytes}", pointer, registers)
+
+
+def ldmatrix(count: int, registers: Expr, row: Expr, *, trans: bool = False) -> Call:
+    """Read 1, 2 or 4 matrices of 8 rows of 16 bytes; lane 8 q + r brings the address of row r of matrix q."""
+    return call(f"tk::ldmatrix_x{count}{'_trans' if trans else ''}", registers, row)
+
+
+def stmatrix(count: int, row: Expr, registers: Expr, *, trans: bool = False) -> Call:
+    """Write what `ldmatrix` reads (sm_90)."""
+    return call(f"tk::stmatrix_x{count}{'_trans' if trans else ''}", row, registers)
+
+
+def mma(kind: str, d: Expr, a: Expr, b: Expr, c: Expr) -> Call:
+    """d = a * b + c, one instruction of a kind of `MMA_KINDS`; d and c may be the same registers."""
+    return call(f"tk::mma_{kind}", d, a, b, c)
+
+
+@dataclass(frozen=True)
+class MmaTile:
+    """MI x NI x KI instructions, and the elements from one fragment to the next in the registers of a lane.
+
+    `ar` and `br` are the elements from one 32-bit register of a fragment to the next; by default they follow each other.
+    """
+
+    mi: int
+    ni: int
+    ki: int
+    dm: int
+    dn: int
+    am: int
+    ak: int
+    bk: int
+    bn: int
+    ar: int | None = None
+    br: int | None = None
+
+
+def mma_tile(kind: str, tile: MmaTile, d: Expr, a: Expr, b: Expr) -> Call:
+    """d += a * b of a whole tile, k ascending: one call, however many instructions it is."""
+    per_register = _OPERANDS_PER_REGISTER[kind.split("_")[1]]
+    t = tile
+    ar = per_register if t.ar is None else t.ar
+    br = per_register if t.br is None else t.br
+    numbers = (t.mi, t.ni, t.ki, t.dm, t.dn, t.am, t.ak, t.bk, t.bn, ar, br)
+    return call(f"tk::mma_tile_{kind}<{', '.join(map(str, numbers))}>", d, a, b)
+
+
+_OPERANDS_PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "i8": 4}
+
+
+def cp_async(nbytes: int, shared: Expr, source: Expr, mask: Expr | None = None, *, evict_first: bool = False) -> Call:
+    """Begin to copy 4, 8 or 16 bytes of global memory to shared memory; zeros where the mask is false."""
+    hint = "_evict_first" if evict_first else ""
+    if mask is None:
+        return call(f"tk::cp_async_{nbytes}{hint}", shared, source)
+    return call(f"tk::cp_async_or_zero_{nbytes}{hint}", shared, source, mask)
+
+
+def cp_async_commit_group() -> Call:
+    """Close the group of the copies begun since the last one."""
+    return call("tk::cp_async_commit_group")
+
+
+def cp_async_wait_group(under_way: int) -> Call:
+    """Wait until at most so many of this thread's latest groups are under way."""
+    return call(f"tk::cp_async_wait_group<{under_way}>")
+
+
+def cp_async_wait_all() -> Call:
+    """Wait for every copy of this thread, committed or not."""
+    return call("tk::cp_async_wait_all")
+
+
+def lock_semaphore(semaphore: Expr, value: Expr | int) -> Call:
+    """Wait, as a block, until a semaphore in global memory has a value."""
+    return call("tk::lock_semaphore", semaphore, value)
+
+
+def release_semaphore(semaphore: Expr, value: Expr | int) -> Call:
+    """Give, as a block, a semaphore in global memory a value, after all that the block did before."""
+    return call("tk::release_semaphore", semaphore, value)
+
+
 def shfl_xor(value: Expr, mask: Expr | int) -> Call:
     """The value of the lane whose number differs in the bits of `mask`."""
     return call("tk::shfl_xor", value, mask)
@@ -166,5 +298,5 @@ def syncthreads() -> Call:
 
 
 @cache
-def _function_var(row: Primitive) -> Var:
-    return Var(None, types.function(row.params, row.result), row.name)
+def _function_var(row: Primitive, name: str) -> Var:
+    return Var(None, types.function(row.params, row.result), name)

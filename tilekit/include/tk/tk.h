@@ -9,5 +9,10 @@
 #include <tk/cast.h>
 #include <tk/math.h>
 #include <tk/memory.h>
+#include <tk/shared.h>
 #include <tk/warp.h>
 #include <tk/sync.h>
+#include <tk/matrix.h>
+#include <tk/mma.h>
+#include <tk/async.h>
+#include <tk/semaphore.h>

@@ -19,6 +19,22 @@ struct tk_thread {
 
 enum tk_shuffle { TK_SHUFFLE_IDX, TK_SHUFFLE_UP, TK_SHUFFLE_DOWN, TK_SHUFFLE_XOR };
 
+enum tk_mma_kind {
+  TK_MMA_M16N8K16_F16_F32,
+  TK_MMA_M16N8K16_F16_F16,
+  TK_MMA_M16N8K16_BF16_F32,
+  TK_MMA_M16N8K8_TF32_F32,
+  TK_MMA_M16N8K32_I8_I32,
+  TK_MMA_M16N8K16_I8_I32,
+  TK_MMA_M8N8K16_I8_I32,
+};
+
+// mi x ni x ki instructions of one kind, and the bytes between their fragments in the registers of a lane: those of d
+// from one m and n to the next, of a from one m, k and 32-bit register to the next, of b likewise.
+struct tk_mma_tile {
+  int32_t kind, mi, ni, ki, dm, dn, am, ak, ar, bk, bn, br;
+};
+
 extern "C" {
 // The emulated thread that this OS thread runs now.
 extern __thread tk_thread* tk_current __attribute__((tls_model("initial-exec")));
@@ -27,6 +43,26 @@ extern __thread tk_thread* tk_current __attribute__((tls_model("initial-exec")))
 [[noreturn]] void tk_rt_fail(int line, const char* message);
 [[noreturn]] void tk_rt_misaligned(const void* address, int bytes, int line);
 int tk_rt_printf(int line, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// shared.h: what an access of shared memory must obey is checked here, and its bank conflicts are counted
+void tk_rt_shared_access(const void* shared, int bytes, int line);
+
+// matrix.h
+void tk_rt_ldmatrix(void* registers, const void* row, int matrices, int transposed, int line);
+void tk_rt_stmatrix(void* row, const void* registers, int matrices, int transposed, int line);
+
+// mma.h
+void tk_rt_mma(const tk_mma_tile* tile, void* d, const void* a, const void* b, const void* c, int line);
+
+// async.h: zeros are copied where the mask does not hold
+void tk_rt_cp_async(void* shared, const void* global, int bytes, int mask, int line);
+void tk_rt_cp_async_commit_group();
+void tk_rt_cp_async_wait_group(int under_way);
+void tk_rt_cp_async_wait_all();
+
+// semaphore.h
+void tk_rt_lock_semaphore(const int32_t* semaphore, int32_t value, int line);
+void tk_rt_release_semaphore(int32_t* semaphore, int32_t value, int line);
 
 // sync.h: threads == 0 means every thread of the block that has not returned
 void tk_rt_barrier(int barrier, int threads, int line);
