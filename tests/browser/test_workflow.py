@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people come for, in JupyterLab: write a kernel, walk its passes, edit its source, and run the edit."""
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.browser import lab
 
@@ -204,21 +202,3 @@ def test_the_trace_of_a_kernel_is_a_panel_and_the_file_keeps_its_text(open_noteb
         "() => jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.getOutputs().map(o => o.data)"
     )
     assert "<b>layout_inference</b>" in "".join(kept[0]["text/html"])
-
-
-def test_reopened_without_its_kernel_it_shows_what_the_author_saw(open_notebook, tmp_path, artifact):
-    page = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(cell) for cell in ("%load_ext tilekit", CELL, "scale.trace")],
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-    )
-    NotebookClient(page, timeout=120, extra_arguments=["--IPKernelApp.log_level=ERROR"]).execute()
-    nbformat.write(page, tmp_path / "saved.ipynb")
-    opened = open_notebook(tmp_path / "saved.ipynb")
-    line, trace = (opened.page.locator(".jp-OutputArea details > summary").filter(has_text=text).first
-                   for text in ("CPU simulator", "passes changed the program"))  # fmt: skip
-    line.click()
-    trace.click()
-    opened.page.locator("summary", has_text="source.cu").click()
-    assert opened.page.get_by_text("TK_KERNEL(scale_kernel)").is_visible()
-    assert opened.page.locator("summary", has_text="layout_inference").first.is_visible()
-    opened.screenshot(artifact("light.png"))

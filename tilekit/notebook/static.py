@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels as HTML that needs nothing: no script, no style sheet, no network.
+"""Kernels as HTML that needs nothing: no script, no network.
 
-Styles are inline and only please; what was changed is said by signs and elements, because some hosts take styles away.
+Styles only please; what was changed is said by signs and elements, because some hosts take styles away.
 """
 
 from __future__ import annotations
@@ -41,11 +41,15 @@ _NEW = "font-weight:inherit;background:rgba(46,160,67,.28)"
 _CUT = "font-weight:inherit;background:rgba(248,81,73,.24)"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
 _RED = "color:var(--jp-error-color1,#d32f2f)"
+# of the panel below, JupyterLab shows a bare text where there is no kernel: "Loading widget", "Error displaying widget"
+_NO_DEAD_PANEL = (
+    "<style>.jp-OutputArea-child:has(.tk-static)~.jp-OutputArea-child>.lm-Panel:not(:has(*)){display:none}</style>"
+)
 
 
 def frame(content: str) -> str:
     """The box that everything else stands in."""
-    return f'<div class="tk-static" style="{_FONT}">{content}</div>'
+    return f'<div class="tk-static" style="{_FONT}">{_NO_DEAD_PANEL}{content}</div>'
 
 
 def remark(text: str) -> str:

@@ -2,7 +2,7 @@
 // The bar below a cell: it opens the panels of the kernels that the cell made, each in its place below it.
 import type { AnyModel, Host, RenderProps } from "@anywidget/types";
 import { button, el } from "../common/dom.ts";
-import { GONE, KernelLine } from "../common/kernel.ts";
+import { GONE, hasKernel, KernelLine } from "../common/kernel.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import { foldStatic } from "../common/static.ts";
 
@@ -26,6 +26,7 @@ let bars = 0;
 
 class Bar {
   readonly root: HTMLElement;
+  readonly #row: HTMLElement;
   readonly #line: KernelLine;
   readonly #buttons: Record<Kind, HTMLButtonElement>;
   readonly #select = el("select", "tk-select", [], { "aria-label": "Kernel" });
@@ -45,14 +46,14 @@ class Bar {
     this.#buttons = { passes: this.#button("passes"), source: this.#button("source") };
     makeFocusable(this.#select);
     this.#select.addEventListener("change", () => this.#choose({ kernel: this.#select.selectedIndex }));
-    const row = el("div", "tk-bar-row", [el("span", "tk-bar-buttons", Object.values(this.#buttons)), this.#select, this.#patched], {
+    this.#row = el("div", "tk-bar-row", [el("span", "tk-bar-buttons", Object.values(this.#buttons)), this.#select, this.#patched], {
       role: "toolbar",
       "aria-label": "Panels of this cell's kernels",
     });
-    this.root = el("div", "tk-bar", [row, this.#gone, this.#place]);
+    this.root = el("div", "tk-bar", [this.#row, this.#gone, this.#place]);
     this.#line = new KernelLine(model, () => this.#lose(), signal);
-    keepKeys(row, (key) => this.#key(key), signal);
-    keepFocus(row, () => this.#buttons[this.model.get("shown") || "passes"], signal);
+    keepKeys(this.#row, (key) => this.#key(key), signal);
+    keepFocus(this.#row, () => this.#buttons[this.model.get("shown") || "passes"], signal);
     const onKernels = (): void => this.#list();
     model.on("change:kernels", onKernels);
     signal.addEventListener("abort", () => model.off("change:kernels", onKernels));
@@ -100,7 +101,11 @@ class Bar {
     this.#select.selectedIndex = kernel;
     // among several, the list of them says it
     this.#patched.hidden = kernels.length > 1 || !kernels[kernel]?.patched;
-    for (const [kind, element] of Object.entries(this.#buttons)) element.setAttribute("aria-expanded", String(kind === shown));
+    for (const [kind, element] of Object.entries(this.#buttons)) {
+      element.setAttribute("aria-expanded", String(kind === shown));
+      element.disabled = this.#line.isGone && !this.#shown.has(`${kind}:${kernel}`);
+    }
+    this.#row.hidden = this.#line.isGone && this.#shown.size === 0;
     this.#showPanel(shown ? `${shown}:${kernel}` : "");
   }
 
@@ -129,13 +134,15 @@ class Bar {
 
   #lose(): void {
     this.#gone.hidden = false;
-    this.#waiting.hidden = true;
+    this.#show();
   }
 }
 
 function render({ model, el: element, host, signal }: RenderProps<State>): void {
+  element.hidden = !hasKernel(model);
+  if (element.hidden) return;
   element.append(new Bar(model, host, signal).root);
-  requestAnimationFrame(() => foldStatic(element));
+  foldStatic(element, model, signal);
 }
 
 export default { render };

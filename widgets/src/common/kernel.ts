@@ -11,6 +11,13 @@ interface Status {
 
 const ENDS = new Set(["restarting", "autorestarting", "terminating", "dead"]);
 
+/** Whether the model came from a kernel: a notebook that keeps the state of its widgets brings them back without one. */
+export function hasKernel(model: AnyModel): boolean {
+  // anywidget hands out no model but those that belong to it
+  const layout = model.get("layout") as { comm_live?: boolean } | undefined;
+  return layout?.comm_live !== false;
+}
+
 /** The way to the kernel; `onGone` is called once when it is lost, whichever way that was found out. */
 export class KernelLine {
   #isGone = false;

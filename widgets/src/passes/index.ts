@@ -2,7 +2,7 @@
 // The panel of passes: a list of them at the side, and what the chosen one changed, side by side.
 import type { AnyModel, RenderProps } from "@anywidget/types";
 import { button, el, keyLegend, milliseconds, plural, searchBox } from "../common/dom.ts";
-import { GONE, KernelLine } from "../common/kernel.ts";
+import { GONE, hasKernel, KernelLine } from "../common/kernel.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import { foldStatic } from "../common/static.ts";
 import type { Language } from "../common/syntax.ts";
@@ -102,6 +102,7 @@ class PassPanel {
   }
 
   select(index: number): void {
+    if (this.#line.isGone && !this.#texts.has(index)) return;
     this.#since = performance.now();
     this.#index = index;
     this.#rail.select(index);
@@ -254,8 +255,10 @@ function hits(text: PassText, needle: string): ["left" | "right", number][] {
 const languageOf = (pass: Pass): Language => (pass.language === "CUDA C" ? "cuda" : "ir");
 
 function render({ model, el: element, signal }: RenderProps<State>): void {
+  element.hidden = !hasKernel(model);
+  if (element.hidden) return;
   element.append(new PassPanel(model, signal).root);
-  requestAnimationFrame(() => foldStatic(element));
+  foldStatic(element, model, signal);
 }
 
 export default { render };
