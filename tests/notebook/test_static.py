@@ -50,7 +50,8 @@ def test_a_kernel_is_static_html(notebook: Notebook):
     ran = notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}")
     reader = Reader(ran.html)
     assert reader.elements <= {
-        "div", "details", "summary", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "del", "ins", "style"
+        "style", "div", "details", "summary", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "del",
+        "ins",
     }  # fmt: skip
     assert reader.attributes <= {"style", "class"}
     assert "url(" not in ran.html
