@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from tilekit.ir.layout import digits, shapes
+from tilekit.ir.layout.banks import conflicts
 from tilekit.ir.layout.digits import AnyPlace, Digit, Place, Replica
 from tilekit.ir.layout.register_layout import (
     RegisterLayout,
@@ -73,6 +74,7 @@ __all__ = [
     "shared_reshape",
     "shared_slice",
     "shared_unsqueeze",
+    "conflicts",
 ]
 
 
