@@ -32,17 +32,49 @@ def test_installed_it_answers_for_every_module():
     assert out == "1\n"
 
 
-def test_helper_methods_name_the_tensors_that_they_take():
+def test_scripts_find_the_names_of_the_front_door():
     out = run("""
-        import sys, tilekit
+        import tilekit
         tilekit.install_as_tilus()
-        from tilus import RegisterTensor
+        from tilus import Class, Dim3, RegisterLayout, RegisterTensor, SharedLayout
         import tilus
         assert tilus.GlobalTensor.__module__ == RegisterTensor.__module__ == "tilekit.ir.tensor"
-        assert {"GlobalTensor", "RegisterTensor"} <= set(dir(tilus))
+        assert tilus.SharedTensor.__module__ == "tilekit.ir.tensor"
+        assert Class.__module__.startswith("tilekit") and Dim3.__module__.startswith("tilekit")
+        assert RegisterLayout is not SharedLayout
+        assert {"Class", "Dim3", "GlobalTensor", "RegisterLayout", "SharedTensor"} <= set(dir(tilus))
+        assert tilus.get_current_target().name.startswith("sm_")
         print(hasattr(tilus, "RegistrTensor"))
     """)
     assert out == "False\n"
+
+
+def test_scripts_find_the_modules_that_examples_of_tilus_import():
+    out = run("""
+        import tilekit
+        tilekit.install_as_tilus()
+        from tilus.hidet.ir import DataType
+        from tilus.hidet.ir.dtypes import float16, bfloat16
+        from tilus.hidet.ir.type import PointerType
+        from tilus.ir import RegisterTensor, SharedTensor
+        from tilus.ir.layout.ops import local, reduce, spatial
+        from tilus.ir.tensor import GlobalTensor
+        import tilus.hidet.ir.dtypes
+        assert DataType is tilekit.DataType and PointerType is tilekit.PointerType
+        assert float16 is tilekit.float16 and tilus.hidet.ir.dtypes.bfloat16 is bfloat16 is tilekit.bfloat16
+        assert SharedTensor is tilekit.SharedTensor and GlobalTensor is tilekit.GlobalTensor
+        print(RegisterTensor is tilekit.RegisterTensor, tuple((spatial(2, 4) * local(2, 1)).shape))
+    """)
+    assert out == "True (4, 4)\n"
+
+
+def test_importing_the_front_door_brings_no_compiler():
+    out = run("""
+        import sys, tilekit
+        tilekit.Class, tilekit.Script
+        print("tilekit.ir" in sys.modules, "hidet" in sys.modules)
+    """)
+    assert out == "False False\n"
 
 
 def test_a_module_that_tilekit_does_not_have_is_named():

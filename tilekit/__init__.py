@@ -141,23 +141,31 @@ from tilekit.dtypes import (
 )
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.script import Script
+from tilekit.jit.session import current_target as get_current_target
 from tilekit.jit.spec import spec
 from tilekit.lang.autotune import autotune
+from tilekit.lang.classes import Class
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from tilekit.ir.layout.register_layout import RegisterLayout as RegisterLayout
+    from tilekit.ir.layout.shared_layout import SharedLayout as SharedLayout
     from tilekit.ir.tensor import GlobalTensor as GlobalTensor
     from tilekit.ir.tensor import RegisterTensor as RegisterTensor
+    from tilekit.ir.tensor import SharedTensor as SharedTensor
+    from tilekit.lang.attributes import Dim3 as Dim3
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Class",
     "InstantiatedScript",
     "Script",
     "TilekitError",
     "autotune",
     "dtypes",
+    "get_current_target",
     "install_as_tilus",
     "option",
     "spec",
@@ -290,18 +298,26 @@ __all__ = [
     "void_p",
 ]
 
-# what a helper method takes; these bring the compiler, so they are loaded where a script names them
-_TENSORS = ("GlobalTensor", "RegisterTensor")
+# what a helper method takes and what layouts are made of: these bring the compiler, so they are loaded where a script
+# names them
+_LATER = {
+    "Dim3": "tilekit.lang.attributes",
+    "GlobalTensor": "tilekit.ir.tensor",
+    "RegisterLayout": "tilekit.ir.layout.register_layout",
+    "RegisterTensor": "tilekit.ir.tensor",
+    "SharedLayout": "tilekit.ir.layout.shared_layout",
+    "SharedTensor": "tilekit.ir.tensor",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _TENSORS:
-        return getattr(importlib.import_module("tilekit.ir.tensor"), name)
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_TENSORS})
+    return sorted({*globals(), *_LATER})
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

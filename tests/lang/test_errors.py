@@ -172,9 +172,9 @@ def test_autotune_errors_of_a_class():
 
 def test_what_only_tilus_has_is_told_apart_from_a_typing_error():
     assert not methods.MISSING & set(methods.names())
-    text = _HEAD + "        self.shared_tensor(dtype=float32, shape=[8])\n"
+    text = _HEAD + "        self.wgmma.fence()\n"
     assert (
         error_text(text, 8, torch.zeros(8))
         .split("\n")[0]
-        .endswith("self.shared_tensor of tilus is not available in this version of tilekit")
+        .endswith("self.wgmma of tilus is not available in this version of tilekit")
     )

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "tilekit"
-FACADES = {"__init__", "__main__", "aliases", "kernels", "option", "tensor", "testing", "utils"}
+FACADES = {"__init__", "__main__", "aliases", "hidet", "kernels", "option", "tensor", "testing", "utils"}
 
 
 def lint(where: pathlib.Path) -> subprocess.CompletedProcess[str]:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilekit.jit.instantiated import InstantiatedScript
+from tilekit.lang.classes import LanguageType
 
 if TYPE_CHECKING:
     # an editor sees `self.load_global`; at run time the transpiler adds the language to the object that it makes
@@ -16,22 +16,7 @@ else:
     Language = object
 
 
-class ScriptType(type):
-    """Lets `Script` show the kernel language to `help` and completion without importing it before that."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if not name.startswith("_"):
-            # the compiler is loaded the first time somebody needs it
-            language = importlib.import_module("tilekit.lang.methods").KernelMethods
-            if hasattr(language, name):
-                return getattr(language, name)
-        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
-
-    def __dir__(cls) -> list[str]:
-        return [*super().__dir__(), *importlib.import_module("tilekit.lang.methods").names()]
-
-
-class Script(Language, metaclass=ScriptType):
+class Script(Language, metaclass=LanguageType):
     """The base class of a kernel.
 
     `__init__` takes compile-time choices, `__call__` is the kernel: its annotated parameters are what callers pass.

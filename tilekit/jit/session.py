@@ -27,6 +27,11 @@ def chosen_target() -> Target | None:
     return _chosen[-1]
 
 
+def current_target() -> Target:
+    """The target that kernels are compiled for where nobody names one: the chosen one, or that of this machine."""
+    return chosen_target() or machine_target()
+
+
 def machine_target(index: int = 0) -> Target:
     """The target of this machine's GPU, or the default where it has none."""
     gpus = device.survey().gpus

@@ -7,13 +7,16 @@ import ast
 from typing import Any
 
 from tilekit.diag import errors
-from tilekit.dtypes import DataType
+from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.surface import broadcast_shapes, describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang import operators, values
 from tilekit.lang.calls import Calls
 from tilekit.lang.expressions import unsupported
 from tilekit.lang.frame import Unavailable
+from tilekit.lang.methods import KernelMethods
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr
 
 
 class Assignment(Calls):
@@ -33,6 +36,9 @@ class Assignment(Calls):
                 "TK103", "an annotation without a value declares nothing", help="give it a first value"
             )
         value = values.annotated(self.evaluate(node.value), annotation, ast.unparse(node.target))
+        if isinstance(node.target, ast.Attribute) and isinstance(annotation, (DataType, PointerType)):
+            self._declare_attribute(self.evaluate(node.target.value), node.target.attr, value)
+            return
         if isinstance(node.target, ast.Name) and (isinstance(annotation, DataType) or annotation in values.HOST_TYPES):
             self.frame.declared[node.target.id] = annotation
         self.unpack(node.target, value, since=since)
@@ -46,7 +52,7 @@ class Assignment(Calls):
                 old = self.attribute(container, attr)
                 updated = self._augmented(old, node, in_place=self._is_alone(old))
                 if updated is not old:
-                    self._set_attribute(container, attr, updated)
+                    self.set_attribute(container, attr, updated)
             case ast.Subscript(value=owner, slice=index):
                 container = self.evaluate(owner)
                 if values.is_runtime(container):
@@ -96,7 +102,7 @@ class Assignment(Calls):
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 self._unpack_sequence(targets, value)
             case ast.Attribute(value=owner, attr=attr):
-                self._set_attribute(self.evaluate(owner), attr, value)
+                self.set_attribute(self.evaluate(owner), attr, value)
             case ast.Subscript(value=owner, slice=index):
                 container = self.evaluate(owner)
                 if values.is_runtime(container):
@@ -117,15 +123,19 @@ class Assignment(Calls):
         for target, part in zip(targets, parts, strict=True):
             self.unpack(target.value if isinstance(target, ast.Starred) else target, part)
 
-    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         if values.is_runtime(owner):
             raise errors.LanguageError("TK103", f"{describe(owner)} has no attributes to set")
-        if self.builder.depth > 0:
-            raise errors.LanguageError(
-                "TK114",
-                f"run-time control flow cannot set the attribute {name}, which exists only while compiling",
-                help="use a local name for what changes while the kernel runs",
-            )
+        found = self.property_of(owner, name)
+        if found is not None and found.fset in self.methods:
+            self.inline(found.fset, [owner, value], {})
+            return
+        variable = self.bindings.variable(owner, name)
+        if variable is not None:
+            self.bindings.assign(variable, value, f"the attribute {name}")
+            return
+        if not self.bindings.may_set(owner):
+            raise _exists_only_now(name, value)
         if (
             isinstance(value, RegisterTensor)
             and self.bindings.references(value)
@@ -135,6 +145,36 @@ class Assignment(Calls):
         if isinstance(value, Tensor):
             self.builder.names.setdefault(value, name)
         self.host(setattr, owner, name, self.bindings.snapshot(value))
+
+    def _declare_attribute(self, owner: Any, name: str, value: Expr) -> None:
+        """`self.x: int32 = value`: from here on the attribute is a variable of the running kernel."""
+        if not isinstance(owner, KernelMethods):
+            raise errors.LanguageError(
+                "TK103",
+                f"{describe(owner)} exists only while compiling, so its attributes have no run-time type",
+                help="make its class a tilus.Class, or use a local name",
+            )
+        variable = self.bindings.variable(owner, name)
+        if variable is not None and scalar.dtype_of(variable) == scalar.dtype_of(value):
+            self.builder.assign(variable, value)
+        elif self.bindings.may_set(owner):
+            self.bindings.declare(owner, name, value)
+        else:
+            raise _exists_only_now(name, value)
+
+
+def _exists_only_now(name: str, value: Any) -> errors.LanguageError:
+    if isinstance(value, RegisterTensor):
+        advice = f"write the tile in place: self.{name} += …, or self.assign(self.{name}, …)"
+    elif values.is_number(value):
+        advice = f"make it a variable where it is first set: self.{name}: int32 = …"
+    else:
+        advice = "use a local name for what changes while the kernel runs"
+    return errors.LanguageError(
+        "TK114",
+        f"run-time control flow cannot set the attribute {name}, which exists only while compiling",
+        help=advice,
+    )
 
 
 def _matched(targets: list[ast.expr], parts: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tilekit import dtypes
 from tilekit.diag import errors
@@ -22,8 +22,7 @@ from tilekit.ir.instructions.register import AllocateRegisterInst, AssignInst
 from tilekit.ir.stmt import DeclareStmt, Stmt
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang import frame as frames
-from tilekit.lang import handover, values
+from tilekit.lang import handover, objects, values
 from tilekit.lang.builder import Builder
 from tilekit.lang.frame import Frame, Unavailable
 from tilekit.lang.methods import KernelMethods, LoopRange
@@ -41,6 +40,10 @@ class Bindings:
         self.kernel = kernel
         self.builder = builder
         self.frames: list[Frame] = []
+        # the attributes that are variables of the running kernel: whoever assigns to one writes its variable
+        self.variables: set[Var] = set()
+        # the block of statements that each object of a `Class` was made in
+        self._homes: dict[int, tuple[KernelMethods, object]] = {}
 
     @property
     def frame(self) -> Frame:
@@ -49,9 +52,14 @@ class Bindings:
     # -------------------------------------------------------------------------------------------------- who holds it
 
     def references(self, tensor: Tensor) -> int:
-        """How many names and attributes of the kernel lead to `tensor`."""
-        attributes = sum(frames.count(value, tensor) for value in vars(self.kernel).values())
+        """How many names and attributes lead to `tensor`."""
+        owners = objects.reachable(self.roots())
+        attributes = sum(objects.count(value, tensor) for owner in owners for value in vars(owner).values())
         return attributes + sum(frame.references(tensor) for frame in self.frames)
+
+    def roots(self) -> list[object]:
+        """Everything that can be reached at this moment can be reached from one of these."""
+        return [self.kernel, *(value for frame in self.frames for value in frame.names.values())]
 
     def belongs_to_caller(self, tensor: Tensor) -> bool:
         """Whether a tile was handed to the current call as an argument."""
@@ -73,7 +81,45 @@ class Bindings:
         return value
 
     def _is_owned(self, storage: Any) -> bool:
+        if isinstance(storage, Var) and storage in self.variables:
+            return True
         return any(frame.names.get(name) is storage for frame in self.frames for name in frame.owned)
+
+    def settled(self, value: Any) -> Any:
+        """What a method returns: attributes in it may be assigned to before the caller has looked at it."""
+        if isinstance(value, tuple):
+            return tuple(map(self.settled, cast("tuple[Any, ...]", value)))
+        if isinstance(value, Expr) and any(v in self.variables for v in scalar.free_vars(value)):
+            return self.snapshot(value)
+        return value
+
+    # ---------------------------------------------------------------------------------------------------- attributes
+
+    def made_in(self, made: KernelMethods) -> None:
+        """Remember that an object is made here."""
+        self._homes[id(made)] = made, self.builder.innermost
+
+    def may_set(self, owner: object) -> bool:
+        """Whether what is set on `owner` while compiling happens exactly once when the kernel runs."""
+        _, home = self._homes.get(id(owner), (owner, None))
+        return self.builder.depth == 0 if home is None else home is self.builder.innermost
+
+    def variable(self, owner: object, name: str) -> Var | None:
+        """The run-time variable that an attribute is, if it is one."""
+        found = vars(owner).get(name) if isinstance(owner, KernelMethods) else None
+        return found if isinstance(found, Var) and found in self.variables else None
+
+    def declare(self, owner: object, name: str, value: Expr) -> None:
+        """Make an attribute a variable with this first value."""
+        variable = self.builder.declare(name, value, mutable=True)
+        self.variables.add(variable)
+        vars(owner)[name] = variable
+
+    def assign(self, variable: Var, value: Any, name: str) -> None:
+        """`owner.name = value` for an attribute that is a variable."""
+        typed = values.annotated(value, scalar.dtype_of(variable), name)
+        if typed is not variable:
+            self.builder.assign(variable, typed)
 
     # ------------------------------------------------------------------------------------------------------- binding
 

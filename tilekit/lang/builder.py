@@ -40,6 +40,11 @@ class Builder:
         return len(self._blocks[-1])
 
     @property
+    def innermost(self) -> object:
+        """The block that grows, as something to tell it apart by."""
+        return self._blocks[-1]
+
+    @property
     def has_ended(self) -> bool:
         """Whether control never reaches the end of the innermost block."""
         return ends(self._blocks[-1])

@@ -19,8 +19,9 @@ from tilekit.diag.sources import Sources
 from tilekit.dtypes import DataType
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang import handover, methods, operators, source, values
+from tilekit.lang import handover, methods, objects, operators, source, values
 from tilekit.lang.builder import Builder
+from tilekit.lang.classes import Class
 from tilekit.lang.frame import Frame
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import DECORATED
@@ -50,7 +51,8 @@ class Calls(Scopes):
 
     def __init__(self, kernel: KernelMethods, builder: Builder, sources: Sources) -> None:
         super().__init__(kernel, builder, sources)
-        self._methods = _methods_of(type(kernel))
+        self.methods = set(objects.functions_of(type(kernel)))
+        self._classes: dict[type, type[KernelMethods]] = {}
         self._names: dict[str, CodeType] = {}
 
     def body(self, nodes: Sequence[ast.stmt]) -> None:
@@ -79,32 +81,52 @@ class Calls(Scopes):
         return self.call(function, args, kwargs)
 
     def attribute(self, owner: Any, name: str) -> Any:
-        """An attribute of a host object; a property of the kernel's class is inlined like a method."""
-        found = inspect.getattr_static(type(self.kernel), name, None) if owner is self.kernel else None
-        getter = found.fget if isinstance(found, property) else None
-        if isinstance(getter, FunctionType) and getter in self._methods:
-            return self.inline(getter, [owner], {})
+        """An attribute of a host object; a property of a class of the kernel is inlined like a method."""
+        found = self.property_of(owner, name)
+        if found is not None and found.fget in self.methods:
+            return self.inline(found.fget, [owner], {})
         return super().attribute(owner, name)
 
+    def property_of(self, owner: Any, name: str) -> Any:
+        """The property that an attribute of an object of the kernel is, if it is one."""
+        found = inspect.getattr_static(type(owner), name, None) if isinstance(owner, KernelMethods) else None
+        return found if isinstance(found, property) else None
+
+    def may_call_methods(self) -> bool:
+        names = {function.__name__ for function in self.methods}
+        return any(name in names or not _is_harmless(self._named(name)) for name in self.mentioned)
+
+    def _named(self, name: str) -> Any:
+        """What a name that is called stands for; None for the name of an attribute."""
+        try:
+            return self.frame.lookup(name)
+        except TilekitError:
+            return None
+
     def _super(self) -> Any:
-        function = self.frame.function
-        if "__class__" not in function.__code__.co_freevars or function.__closure__ is None:
+        frame = self.frame.activation
+        code, closure = frame.function.__code__, frame.function.__closure__
+        if "__class__" not in code.co_freevars or closure is None or not code.co_argcount:
             raise errors.LanguageError("TK103", "super() works only in a method of a class")
-        cell = function.__closure__[function.__code__.co_freevars.index("__class__")]
+        cell = closure[code.co_freevars.index("__class__")]
         bound: Any = super
-        return bound(cell.cell_contents, self.kernel)
+        return self.host(bound, cell.cell_contents, frame.names[code.co_varnames[0]])
 
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(function, DataType):
             return self._convert(function, args, kwargs)
+        if _is_class(function):
+            return self._construct(function, args, kwargs)
         if values.is_runtime(function) or not callable(function):
             raise errors.LanguageError("TK103", f"{describe(function)} cannot be called")
         if isinstance(function, Lambda) and not kwargs:
             return function(*args)
+        if isinstance(function, KernelMethods):
+            return self.call(objects.call_of(function), args, kwargs)
         if self._is_instruction(function):
             return self._call_instruction(function, args, kwargs)
         method = getattr(function, "__func__", function)
-        if isinstance(method, FunctionType) and method in self._methods:
+        if isinstance(method, FunctionType) and method in self.methods:
             bound = [function.__self__] if isinstance(function, MethodType) else []
             return self.inline(method, [*bound, *args], kwargs)
         if function is builtins.range and not all(isinstance(arg, int) for arg in args) and not kwargs:
@@ -123,7 +145,7 @@ class Calls(Scopes):
     def _is_instruction(self, function: Any) -> TypeGuard[MethodType]:
         return (
             isinstance(function, MethodType)
-            and function.__self__ is self.kernel
+            and isinstance(function.__self__, KernelMethods)
             and methods.is_language(function.__func__)
         )
 
@@ -164,7 +186,22 @@ class Calls(Scopes):
         element.__signature__ = inspect.signature(value)  # pyright: ignore[reportFunctionMemberAccess]
         return element
 
-    # ---------------------------------------------------------------------------------------------------------- methods
+    # --------------------------------------------------------------------------------------------- objects and methods
+
+    def _construct(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A new object of a `Class`, its `__init__` inlined here."""
+        if cls not in self._classes:
+            objects.check_class(cls, self.sources)
+            self._classes[cls] = objects.with_language(cls, self.builder, self.kernel.attrs)
+            self.methods |= objects.functions_of(cls)
+        made = objects.new(self._classes[cls])
+        self.bindings.made_in(made)
+        initialize: Any = cls.__init__
+        if initialize in self.methods:
+            self.inline(initialize, [made, *args], kwargs)
+        elif args or kwargs:
+            raise errors.LanguageError("TK104", f"{cls.__name__}() takes no arguments: its class has no __init__")
+        return made
 
     def open(self, function: FunctionType) -> FunctionSource:
         """The source of a function under a name that no other function of this kernel has."""
@@ -198,7 +235,7 @@ class Calls(Scopes):
             try:
                 self.body(read.node.body)
             except Returned as returned:
-                return returned.value
+                return self.bindings.settled(returned.value)
         return None
 
     # ----------------------------------------------------------------------------------- Python functions, conversions
@@ -274,17 +311,13 @@ class Calls(Scopes):
             ) from problem
 
 
-def _methods_of(kernel: type) -> frozenset[FunctionType]:
-    """Every Python function that belongs to the kernel's class: methods of all kinds, and properties."""
-    found: set[FunctionType] = set()
-    for cls in kernel.__mro__:
-        if cls in KernelMethods.__mro__:
-            continue
-        for member in vars(cls).values():
-            function = getattr(member, "fget" if isinstance(member, property) else "__func__", member)
-            if isinstance(function, FunctionType):
-                found.add(function)
-    return frozenset(found)
+def _is_harmless(function: Any) -> bool:
+    """Whether calling this cannot run a method of the kernel."""
+    return not (isinstance(function, (Lambda, KernelMethods)) or _is_class(function))
+
+
+def _is_class(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Class)
 
 
 def _extremum(combine: Callable[[Expr, Expr], Expr], args: list[Any]) -> Any:

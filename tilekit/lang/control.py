@@ -172,12 +172,13 @@ class ControlFlow(Assignment):
             )
         if self.builder.depth == self.frame.depth:
             raise Returned(value)
-        if not is_kernel:
+        if value is not None:
             raise errors.LanguageError(
                 "TK112",
-                "a helper method cannot return from inside run-time control flow",
+                "a helper method cannot return a value from inside run-time control flow",
                 help="bind the result to a name in each branch, and return it at the end",
             )
+        # also in a helper method this ends the kernel, not the method: a thread that leaves comes back nowhere
         self.builder.append(ReturnStmt(span=self.builder.span))
 
     def _returned(self, node: ast.expr) -> Any:

@@ -44,6 +44,8 @@ class Expressions:
         self.regions = Regions(self.bindings)
         # names that `:=` rebinds somewhere in the present statement: whoever reads them may be overtaken
         self.walruses: set[str] = set()
+        # names called in the present statement, and attributes in it: one of them may be a method that sets attributes
+        self.mentioned: set[str] = set()
 
     @property
     def frames(self) -> list[Frame]:
@@ -244,7 +246,13 @@ class Expressions:
             return self._tensor_attribute(owner, node.attr)
         if isinstance(owner, Expr):
             raise errors.LanguageError("TK102", f"{describe(owner)} has no attribute {node.attr}")
-        return self.attribute(owner, node.attr)
+        found = self.attribute(owner, node.attr)
+        is_variable = self.bindings.variable(owner, node.attr) is not None
+        return self.bindings.snapshot(found) if is_variable and self.may_call_methods() else found
+
+    def may_call_methods(self) -> bool:
+        """Whether the present statement may run a method, before or after what is evaluated now."""
+        raise NotImplementedError
 
     def attribute(self, owner: Any, name: str) -> Any:
         """An attribute of a host object."""
@@ -274,13 +282,16 @@ class Expressions:
         return to
 
     def _no_attribute(self, owner: object, name: str) -> TilekitError:
-        if owner is self.kernel and name in methods.MISSING:
+        if isinstance(owner, KernelMethods) and name in methods.MISSING:
             return errors.LanguageError("TK102", f"self.{name} of tilus is not available in this version of tilekit")
-        if owner is self.kernel:
+        if isinstance(owner, KernelMethods):
             own = [n for n in dir(type(owner)) if not n.startswith("_")]
             near = suggest(name, [*methods.names(), *own, *vars(owner)])
+            what = "self" if owner is self.kernel else type(owner).__name__
             return errors.LanguageError(
-                "TK102", f"self has no {name}", help=f"did you mean self.{near}?" if near else "set it in __init__"
+                "TK102",
+                f"{what} has no {name}",
+                help=f"did you mean {'self.' if owner is self.kernel else ''}{near}?" if near else "set it in __init__",
             )
         near = suggest(name, [n for n in dir(owner) if not n.startswith("_")])
         what = "self.attrs" if isinstance(owner, Attributes) else getattr(owner, "__name__", type(owner).__name__)

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 from tilekit.diag import errors, suggest
 from tilekit.diag.span import Span
 from tilekit.dtypes import DataType
 from tilekit.ir.tensor import Tensor
+from tilekit.lang import objects
 from tilekit.lang.source import FunctionSource
 
 
@@ -106,21 +107,10 @@ class Frame:
 
     def references(self, tensor: Tensor) -> int:
         """How many of this scope's names lead to `tensor`, directly or through containers."""
-        return sum(count(value, tensor) for value in self.names.values())
+        return sum(objects.count(value, tensor) for value in self.names.values())
 
 
 def _available(name: str, value: Any) -> Any:
     if isinstance(value, Unavailable):
         raise errors.LanguageError("TK105", f"{name} {value.reason}")
     return value
-
-
-def count(value: object, tensor: Tensor) -> int:
-    """How often `tensor` occurs in a value, directly or in containers."""
-    if value is tensor:
-        return 1
-    if isinstance(value, (tuple, list, set)):
-        return sum(count(part, tensor) for part in cast("Sequence[object]", value))
-    if isinstance(value, dict):
-        return sum(count(part, tensor) for part in cast("dict[object, object]", value).values())
-    return 0

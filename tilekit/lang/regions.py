@@ -9,16 +9,16 @@ name is bound before it is read and not read later, so its values never meet. An
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from tilekit.diag import errors
 from tilekit.ir.stmt import IfStmt, SeqStmt, Stmt
 from tilekit.ir.surface import describe
 from tilekit.lang import builder as builders
-from tilekit.lang import syntax
+from tilekit.lang import objects, syntax
 from tilekit.lang.bindings import Bindings
 from tilekit.lang.frame import Unavailable
 from tilekit.lowir.scalar import Expr
@@ -177,8 +177,7 @@ class Regions:
 
     @contextmanager
     def _guarded(self) -> Generator[None]:
-        roots = [value for frame in self.bindings.frames for value in frame.names.values()]
-        self._guards.append(_Guard([*roots, *vars(self.bindings.kernel).values()]))
+        self._guards.append(_Guard(self.bindings.roots()))
         yield
         self.check()
         self._guards.pop()
@@ -198,30 +197,24 @@ class Regions:
 class _Guard:
     """Remembers the contents of every Python container that is reachable from some values."""
 
-    def __init__(self, roots: Iterable[object]) -> None:
+    def __init__(self, roots: Sequence[object]) -> None:
         self._seen: dict[int, tuple[object, list[object]]] = {}
-        waiting = list(roots)
+        attributes = (value for owner in objects.reachable(roots) for value in vars(owner).values())
+        waiting = [*roots, *attributes]
         while waiting:
             value = waiting.pop()
             if type(value) in _CONTAINERS and id(value) not in self._seen:
-                parts = _parts(value)
+                parts = list(objects.parts(value))
                 self._seen[id(value)] = (value, parts)
                 waiting.extend(parts)
 
     def changed(self) -> str | None:
         """The type of a container that is not what it was."""
         for container, parts in self._seen.values():
-            now = _parts(container)
+            now = list(objects.parts(container))
             if len(now) != len(parts) or any(a is not b for a, b in zip(now, parts, strict=True)):
                 return type(container).__name__
         return None
 
 
 _CONTAINERS = (list, dict, set, tuple)
-
-
-def _parts(container: object) -> list[object]:
-    if isinstance(container, dict):
-        items = cast("dict[object, object]", container)
-        return [*items.keys(), *items.values()]
-    return list(cast("Iterable[object]", container))

@@ -37,6 +37,7 @@ class Statements(ControlFlow):
     def execute(self, node: ast.stmt) -> None:
         method: Callable[[Any], None] | None = getattr(self, f"exec_{type(node).__name__}", None)
         walruses, self.walruses = self.walruses, syntax.walruses(node)
+        mentioned, self.mentioned = self.mentioned, syntax.mentioned(node)
         try:
             with self.at(node):
                 if method is None:
@@ -44,7 +45,7 @@ class Statements(ControlFlow):
                 method(node)
                 self.regions.check()
         finally:
-            self.walruses = walruses
+            self.walruses, self.mentioned = walruses, mentioned
 
     def exec_Expr(self, node: ast.Expr) -> None:
         self.evaluate(node.value)

@@ -68,6 +68,20 @@ def walruses(node: ast.stmt) -> set[str]:
     return found
 
 
+def mentioned(node: ast.stmt) -> set[str]:
+    """The names that are called in a statement and the attributes in it, without the statements inside of it."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.Attribute):
+            found.add(part.attr)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            found.add(part.func.id)
+        waiting.extend(child for child in ast.iter_child_nodes(part) if not isinstance(child, ast.stmt))
+    return found
+
+
 # --------------------------------------------------------------------------------------------------------------- reads
 
 

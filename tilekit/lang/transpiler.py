@@ -16,7 +16,7 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.func import Function, Metadata
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.rewriter import rewrite
-from tilekit.lang import source
+from tilekit.lang import objects, source
 from tilekit.lang.attributes import Attributes
 from tilekit.lang.builder import Builder
 from tilekit.lang.methods import KernelMethods
@@ -99,15 +99,9 @@ def _transpile(
 
 def _instance(script: type, schedule: Mapping[str, Any], builder: Builder, sources: Sources) -> KernelMethods:
     """An object of the user's class that also has the kernel language."""
-    _refuse_hidden_instructions(script, sources)
-    namespace = {
-        "__module__": script.__module__,
-        "__qualname__": script.__qualname__,
-        "_builder": builder,
-        "_attrs": Attributes(builder),
-    }
-    cls = type(script)(script.__name__, (script, KernelMethods), namespace)
-    kernel = cast("KernelMethods", object.__new__(cls))
+    objects.check_script(script, sources)
+    cls = objects.with_language(script, builder, Attributes(builder))
+    kernel = objects.new(cls)
     initialize: Any = cls.__init__
     try:
         initialize(kernel, **schedule)
@@ -121,29 +115,6 @@ def _instance(script: type, schedule: Mapping[str, Any], builder: Builder, sourc
             at=_place_in(initialize, problem.__traceback__, sources),
         ) from problem
     return kernel
-
-
-def _refuse_hidden_instructions(script: type, sources: Sources) -> None:
-    language = vars_of_language()
-    for cls in script.__mro__:
-        for name, member in vars(cls).items():
-            if name in language and not name.startswith("_"):
-                raise errors.LanguageError(
-                    "TK107",
-                    f"{cls.__name__}.{name} hides the instruction self.{name}",
-                    at=_header_of(member, sources),
-                    help="use another name for it",
-                )
-
-
-def _header_of(member: Any, sources: Sources) -> Span | None:
-    function: Any = member.fget if isinstance(member, property) else member
-    try:
-        read = source.read(function)
-    except TilekitError:
-        return None
-    sources.register(read.name, read.code)
-    return read.header
 
 
 def _place_in(function: Any, trace: TracebackType | None, sources: Sources) -> Span | None:
@@ -168,11 +139,6 @@ def _line(read: source.FunctionSource, trace: TracebackType) -> Span | None:
     line, end_line, col, end_col = cast("tuple[int, int, int, int]", positions)
     start = read.node.lineno
     return Span(read.name, line - start, col, end_line - start, end_col)
-
-
-def vars_of_language() -> set[str]:
-    """Every name that the kernel language defines."""
-    return {name for cls in KernelMethods.__mro__[:-1] for name in vars(cls)}
 
 
 def _metadata(attrs: Attributes, params: list[Var], divisibility: Mapping[str, int], header: Span) -> Metadata:

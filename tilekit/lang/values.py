@@ -11,6 +11,7 @@ from tilekit.diag import errors
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import Tensor
+from tilekit.lang.classes import Class
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -104,7 +105,7 @@ def annotated(value: Any, annotation: Any, name: str) -> Any:
     if annotation in HOST_TYPES:
         return _host_value(value, annotation, name)
     is_class = isinstance(annotation, (DataType, PointerType)) or (
-        isinstance(annotation, type) and issubclass(annotation, Tensor)
+        isinstance(annotation, type) and issubclass(annotation, (Tensor, Class))
     )
     if is_class and not _suits(value, annotation):
         wanted = annotation.__name__ if isinstance(annotation, type) else annotation

@@ -7,10 +7,13 @@ import ast
 
 TILUS = "tilus"
 
+# where tilekit has the contents of a module of tilus under another name
+_ELSEWHERE = {"tilus.hidet.ir.dtypes": "tilekit.dtypes", "tilus.hidet.ir.type": "tilekit.dtypes"}
+
 
 def module_for(name: str) -> str:
     """The module that stands for `tilus` or one of its submodules."""
-    return f"tilekit{name.removeprefix(TILUS)}"
+    return _ELSEWHERE.get(name, f"tilekit{name.removeprefix(TILUS)}")
 
 
 def is_tilus(name: str | None) -> bool:
