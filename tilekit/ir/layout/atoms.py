@@ -34,6 +34,8 @@ MAX_REGISTERS = 224
 class AtomicMmaConfig:
     """One mma instruction: `d[m, n] += a[m, k] * b[k, n]`, and the layouts of its operands and of its accumulator.
 
+    `name` is the kind that the device functions `tk::mma_...` and `tk::mma_tile_...` are called by.
+
     With `vec_k` above 1 the layouts are those of as many instructions, of the extent `k * vec_k`, in which a thread
     holds `vec_k` times as many neighbors along k: what it loads at once is that much longer. Which k an instruction
     takes is the same for both operands, so the sum is the same.
@@ -51,29 +53,9 @@ class AtomicMmaConfig:
     acc_type: DataType
 
     @property
-    def function(self) -> str:
-        """The device function that is this instruction."""
-        return f"tk::mma_{self.name}"
-
-    @property
-    def tile_function(self) -> str:
-        """The device function that multiplies tiles of registers by it."""
-        return f"tk::mma_tile_{self.name}"
-
-    @property
     def packed(self) -> int:
         """How many neighbors along k an instruction takes from a thread in one 32-bit register."""
         return 32 // self.operand_type.nbits
-
-    def instruction_order(self, layout: RegisterLayout) -> tuple[int, ...]:
-        """The registers of an atom in `layout`, `la` or `lb`: first those of the first instruction, in its order."""
-        words = layout.local_size // (self.packed * self.vec_k)
-        return tuple(
-            (word * self.vec_k + step) * self.packed + neighbor
-            for step in range(self.vec_k)
-            for word in range(words)
-            for neighbor in range(self.packed)
-        )
 
     @staticmethod
     def from_dtypes(operand_type: DataType, acc_type: DataType) -> AtomicMmaConfig:
@@ -294,10 +276,7 @@ def operand_layouts(
 
 @dataclass(frozen=True)
 class DotCall:
-    """One call of the tile function of a dot: the first registers, the repeats, and the strides between atoms.
-
-    All in elements, those of the operands in the order of `DotPlan.a_order` and `DotPlan.b_order`.
-    """
+    """A call of the tile function of a dot: first registers, repeats, strides between instructions, all in elements."""
 
     d: int
     a: int
@@ -310,13 +289,15 @@ class DotCall:
 
 @dataclass(frozen=True)
 class DotPlan:
-    """How each thread multiplies the registers that it has: `d += a * b`."""
+    """How each thread multiplies the registers that it has, `d += a * b`, with k ascending."""
 
     atom: AtomicMmaConfig
-    a_order: tuple[int, ...] | None
-    """The registers of `a` in the order in which the instructions take them; None if it is the order they are in."""
-    b_order: tuple[int, ...] | None
     calls: tuple[DotCall, ...]
+
+    @property
+    def register_stride(self) -> int:
+        """The elements of an operand from one 32-bit register that an instruction takes to the next."""
+        return self.atom.packed * self.atom.vec_k
 
 
 @functools.lru_cache(maxsize=1024)
@@ -356,19 +337,13 @@ def _planned(atom: AtomicMmaConfig, a: RegisterLayout, b: RegisterLayout, c: Reg
     rows, columns = (sorted({place[dim] for place in index}) for dim in (0, 1))
     extents = (len(rows), len(columns), repeat_k * vec_k)
     d_at, a_at, b_at = (np.zeros(extents, dtype=np.int64) for _ in range(3))
-    nd, na, nb = atom.lc.local_size, atom.la.local_size // vec_k, atom.lb.local_size // vec_k
     for register, (i, j, block) in enumerate(index):
         for step in range(vec_k):
             at = rows.index(i), columns.index(j), block * vec_k + step
-            d_at[at] = register // repeat_k * nd
-            a_at[at] = (mapping.evaluate(a_atom, local=register) * vec_k + step) * na
-            b_at[at] = (mapping.evaluate(b_atom, local=register) * vec_k + step) * nb
-    return DotPlan(
-        atom,
-        _order(atom, atom.la, a.local_size),
-        _order(atom, atom.lb, b.local_size),
-        tuple(_calls(d_at, a_at, b_at)),
-    )
+            d_at[at] = register // repeat_k * atom.lc.local_size
+            a_at[at] = mapping.evaluate(a_atom, local=register) * atom.la.local_size + step * atom.packed
+            b_at[at] = mapping.evaluate(b_atom, local=register) * atom.lb.local_size + step * atom.packed
+    return DotPlan(atom, tuple(_calls(d_at, a_at, b_at)))
 
 
 def _quotient(layout: RegisterLayout, atom: RegisterLayout) -> RegisterLayout | None:
@@ -378,31 +353,29 @@ def _quotient(layout: RegisterLayout, atom: RegisterLayout) -> RegisterLayout | 
         return None
 
 
-def _order(atom: AtomicMmaConfig, layout: RegisterLayout, count: int) -> tuple[int, ...] | None:
-    """The registers of `count` atoms in `layout`, in the order in which the instructions take them."""
-    if atom.vec_k == 1:
-        return None
-    inside = atom.instruction_order(layout)
-    return tuple(number * layout.local_size + register for number in range(count) for register in inside)
-
-
 Table = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def _calls(*tables: Table) -> Iterator[DotCall]:
-    """As few calls as there can be where registers lie at even strides; one for each step along other dimensions."""
+    """Calls that take the registers in `tables` for each step along m, n and k, as large as even strides allow."""
     blocks: list[list[slice]] = []
     for axis, extent in enumerate(tables[0].shape):
-        steps = [np.unique(np.diff(table, axis=axis)).size for table in tables]
-        even = max(steps) <= 1
-        blocks.append([slice(0, extent)] if even else [slice(at, at + 1) for at in range(extent)])
-    for block in itertools.product(*blocks):
-        d, a, b = (table[block] for table in tables)
+        sizes = [size for size in range(extent, 0, -1) if extent % size == 0]
+        size = next(size for size in sizes if all(_is_even(table, axis, size) for table in tables))
+        blocks.append([slice(start, start + size) for start in range(0, extent, size)])
+    for m, n, k in itertools.product(*blocks):
+        d, a, b = (table[m, n, k] for table in tables)
         yield DotCall(
             *(int(table[0, 0, 0]) for table in (d, a, b)),
-            repeat=d.shape,
+            repeat=(m.stop - m.start, n.stop - n.start, k.stop - k.start),
             strides=(_step(d, 0), _step(d, 1), _step(a, 0), _step(a, 2), _step(b, 2), _step(b, 1)),
         )
+
+
+def _is_even(table: Table, axis: int, size: int) -> bool:
+    """Whether any `size` neighbors along `axis`, from a multiple on, lie at one stride, everywhere the same."""
+    runs = np.moveaxis(table, axis, -1).reshape(-1, size)
+    return np.unique(np.diff(runs, axis=-1)).size <= 1
 
 
 def _step(table: Table, axis: int) -> int:
