@@ -28,7 +28,7 @@ SEED ?= 0
 	@.venv/bin/python -m pip install -q -c constraints.txt -e '.[dev,cuda]'
 	@touch $@
 
-.PHONY: env widgets hello test test-slow test-gpu bench lint ruff types imports format lab clean help
+.PHONY: env widgets hello smoke test test-slow test-gpu bench lint ruff types imports format lab clean help
 
 env: $(ENVIRONMENT)  ## make the environment in .venv
 
@@ -39,7 +39,12 @@ hello: $(ENVIRONMENT)  ## run notebooks/01_hello.ipynb in a kernel; print its re
 	@.ci/system-packages g++
 	@$(PYTHON) notebooks/execute.py notebooks/01_hello.ipynb --html build/hello.html
 
-test: $(ENVIRONMENT)  ## default, browser and nvcc tests (one file: make test TESTS=tests/ir/test_x.py)
+smoke: $(ENVIRONMENT)  ## a tuned matmul in the evaluator, in the CPU simulator, and on a GPU if one is here
+	@.ci/system-packages g++
+	@$(PYTHON) -m pytest -q -m 'not slow' tests/kernels/matmul/test_matmul_v2.py
+
+test: $(ENVIRONMENT)  ## smoke, then default, browser and nvcc tests (one file: make test TESTS=tests/ir/test_x.py)
+	@$(if $(TESTS),,$(MAKE) smoke)
 	@.ci/system-packages g++ chromium
 	@$(PYTEST)
 

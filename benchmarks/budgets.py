@@ -155,6 +155,62 @@ def edit_to_result_seconds() -> dict[str, dict[str, float]]:
     return {name: report.spread(seconds) for name, seconds in found.items()}
 
 
+def matmul_milliseconds() -> dict[str, dict[str, float]]:
+    """A matmul of 512 x 512 x 512 in f16 on one core of the CPU, the kernel alone, for each step of the notebook."""
+    import torch
+
+    from tests.kernels.matmul import scripts
+    from tilekit import config
+
+    steps = (scripts.naive, scripts.through_shared, scripts.tuned, scripts.asynchronous, scripts.pipelined)
+    size = 512
+    a, b = torch.randn(2, size, size).half()
+    found: dict[str, dict[str, float]] = {}
+    config.set_session_default("cpu.threads", 1)
+    for step in steps:
+        handle: Any = step()
+        c = torch.empty(size, size).half()
+        milliseconds: list[float] = []
+        for _ in range(2 * REPEAT + 1):
+            handle(size, size, size, a, b, c)
+            milliseconds.append(1e3 * handle.last.last_run.seconds)
+        if (c.double() - a.double() @ b.double()).norm() > 5e-4 * c.double().norm():
+            raise RuntimeError(f"{step.__name__} is wrong")
+        found[step.__name__] = report.spread(milliseconds[1:])
+    config.clear_session_defaults()
+    return found
+
+
+def edit_to_run_seconds() -> dict[str, float]:
+    """From one more character in the source of a matmul with four stages to its result at 256 x 256 x 256."""
+    import torch
+
+    from tests.kernels.matmul import scripts
+    from tilekit import config
+
+    size = 256
+    a, b = torch.randn(2, size, size).half()
+    c = torch.empty(size, size).half()
+    seconds: list[float] = []
+    with tempfile.TemporaryDirectory() as cache:
+        config.set_session_default("cache_dir", cache)
+        handle: Any = scripts.pipelined()
+        handle(size, size, size, a, b, c)
+        text = handle.last.source
+        for _ in range(2 * REPEAT):
+            text = text.replace("//", "// ", 1)
+            c.fill_(float("nan"))
+            start = time.perf_counter()
+            handle.last.recompile(text)
+            handle(size, size, size, a, b, c)
+            seconds.append(time.perf_counter() - start)
+            if not ((c.double() - a.double() @ b.double()).norm() < 5e-4 * c.double().norm()):
+                raise RuntimeError("the edited matmul is wrong")
+        handle.last.revert()
+        config.clear_session_defaults()
+    return report.spread(seconds)
+
+
 def idle_memory() -> dict[str, float]:
     """Resident MB of a notebook's kernel process and its simulator worker, after one kernel ran."""
     from jupyter_client.manager import start_new_kernel
@@ -204,6 +260,8 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "first_cell_s": first_cell_seconds,
     "recorder_ratio": recorder_ratio,
     "edit_to_result_s": edit_to_result_seconds,
+    "matmul_512_cpu_ms": matmul_milliseconds,
+    "edit_to_run_s": edit_to_run_seconds,
     "idle_memory_mb": idle_memory,
     "install_mb": install_size,
 }
