@@ -6,18 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.node import Node
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
-
-if TYPE_CHECKING:
-    from tilekit.ir.layout.shared_layout import SharedLayout
 
 
 @dataclass(frozen=True, eq=False)

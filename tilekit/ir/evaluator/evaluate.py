@@ -13,12 +13,16 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import PointerType
 from tilekit.ir.evaluator import memory, scheduler
-from tilekit.ir.evaluator.group import Group
+from tilekit.ir.evaluator.group import Group, Launch
 from tilekit.ir.evaluator.memory import Memory, Window
 from tilekit.ir.evaluator.scheduler import Barrier, ThreadGroup
 from tilekit.ir.func import Function
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.machine import Array
 from tilekit.ir.prog import Program
+from tilekit.ir.tensor import GlobalTensor
+from tilekit.ir.text.names import Names
+from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Var
 
@@ -36,8 +40,8 @@ def run(
     seed: int = 0,
     blocks: Literal["all"] | Iterable[BlockIndex] = "all",
     step_limit: int = STEP_LIMIT,
-) -> None:
-    """Run the program's one function on `args`, one for each parameter.
+) -> str:
+    """Run the program's one function on `args`, one for each parameter, and return what it printed.
 
     Parameters
     ----------
@@ -55,25 +59,57 @@ def run(
     ------
     KernelError
         At the first thing that goes wrong, with its kind in `data["kind"]`: `out_of_bounds`, `uninitialized`,
-        `misaligned`, `timeout`, `deadlock`.
+        `misaligned`, `use_after_free`, `false_assumption`, `unclean_workspace`, `timeout`, `deadlock`.
     """
     func = prog.function
     scalars, windows = _bind(func, args)
     grid = tuple(max(int(scalar_eval.evaluate(extent, scalars)), 0) for extent in func.metadata.grid_blocks)
     grid_dims = {scalar.grid_dim(axis): np.int32(extent) for axis, extent in enumerate(grid)}
     scalars = {**scalars, **grid_dims}
+    workspaces = _workspaces(func, scalars)
+    launch = Launch(func, windows, {inst.tensor: window for inst, window in workspaces.items()}, step_limit)
     every = _in_launch_order(grid) if blocks == "all" else iter(blocks)
-    scheduler.run_all((_block(func, block, scalars, windows, step_limit) for block in every), seed)
+    scheduler.run_all((_block(launch, block, scalars) for block in every), seed)
+    if blocks == "all":
+        _check_clean(func, workspaces)
+    return "".join(launch.printed)
 
 
-def _block(
-    func: Function, block: BlockIndex, scalars: Mapping[Var, Any], windows: Mapping[Var, Window], step_limit: int
-) -> list[ThreadGroup]:
+def _block(launch: Launch, block: BlockIndex, scalars: Mapping[Var, Any]) -> list[ThreadGroup]:
     """The thread groups of a block."""
     here = dict(scalars)
-    for axis, (var, at) in enumerate(zip(func.metadata.block_indices, block, strict=True)):
+    for axis, (var, at) in enumerate(zip(launch.func.metadata.block_indices, block, strict=True)):
         here[var] = here[scalar.block_idx(axis)] = np.int32(at)
-    return [Group(func, block, here, windows, Barrier(groups=1), step_limit)]
+    return [Group(launch, block, here, Barrier(groups=1))]
+
+
+def _workspaces(func: Function, scalars: Mapping[Var, Any]) -> dict[AllocateGlobalInst, Window]:
+    """The memory for each workspace of a function; where several instructions make the same one, they share it."""
+    made: dict[AllocateGlobalInst, Window] = {}
+    by_tensor: dict[GlobalTensor, Window] = {}
+    for inst in collect(func, AllocateGlobalInst):
+        tensor = inst.tensor
+        if tensor not in by_tensor:
+            count = max(int(scalar_eval.evaluate(inst.num_elements, scalars)), 0)
+            lent = Memory.empty(count * tensor.dtype.nbytes)
+            written = None if inst.requires_clean else lent.written
+            by_tensor[tensor] = Window(tensor.name or "workspace", lent.buffer, written)
+        made[inst] = by_tensor[tensor]
+    return made
+
+
+def _check_clean(func: Function, workspaces: Mapping[AllocateGlobalInst, Window]) -> None:
+    for inst, window in workspaces.items():
+        if inst.requires_clean and window.buffer.any():
+            element = int(np.argmax(window.buffer != 0)) // inst.tensor.dtype.nbytes
+            name = Names.of_function(func).name(inst.tensor)
+            raise errors.KernelError(
+                "TK707",
+                f"the kernel ended without setting element {element} of the workspace {name} back to zero",
+                at=inst.span,
+                help="with requires_clean=True the next launch counts on zeros: let the last block to use it clear it",
+                data={"kind": "unclean_workspace", "tensor": name, "offset": element},
+            )
 
 
 def _in_launch_order(grid: Sequence[int]) -> Iterator[BlockIndex]:

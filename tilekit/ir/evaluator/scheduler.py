@@ -75,18 +75,26 @@ class _Turn:
 
 
 def run_all(blocks: Iterable[Sequence[ThreadGroup]], seed: int) -> None:
-    """Run every group of every block to its end; blocks come in their order and take turns in the seed's."""
+    """Run every group of every block to its end; blocks come in their order and take turns in the seed's.
+
+    Where every block on the machine waits, one more comes onto it: it may be the one that the others wait for.
+    """
     dice = random.Random(seed)
     waiting = iter(blocks)
     resident: list[list[_Turn]] = []
+
+    def admit(count: int) -> int:
+        fresh = [[_Turn(group, group.run()) for group in groups] for groups in itertools.islice(waiting, count)]
+        resident.extend(fresh)
+        return len(fresh)
+
     while True:
-        fresh = itertools.islice(waiting, RESIDENT_BLOCKS - len(resident))
-        resident.extend([_Turn(group, group.run()) for group in groups] for groups in fresh)
+        admit(max(RESIDENT_BLOCKS - len(resident), 0))
         if not resident:
             return
         turns = [turn for block in resident for turn in block if not turn.ended]
         dice.shuffle(turns)
         moved = [turn.take() for turn in turns]
-        if not any(moved):
+        if not any(moved) and not admit(1):
             raise turns[0].group.stuck()
-        resident = [block for block in resident if not all(turn.ended for turn in block)]
+        resident[:] = [block for block in resident if not all(turn.ended for turn in block)]

@@ -23,6 +23,8 @@ from tilekit.ir.stmt import (
     LetStmt,
     SeqStmt,
     Stmt,
+    TensorItemPtrStmt,
+    TensorItemValueStmt,
     WhileStmt,
 )
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor, Tensor
@@ -104,6 +106,16 @@ class IRVisitor(IRFunctor):
     def visit_AssignStmt(self, stmt: AssignStmt) -> None:
         self.visit(stmt.value)
 
+    def visit_TensorItemValueStmt(self, stmt: TensorItemValueStmt) -> None:
+        self.visit(stmt.tensor)
+        for offset in stmt.offsets:
+            self.visit(offset)
+
+    def visit_TensorItemPtrStmt(self, stmt: TensorItemPtrStmt) -> None:
+        self.visit(stmt.tensor)
+        for offset in stmt.offsets:
+            self.visit(offset)
+
     def visit_Stmt(self, stmt: Stmt) -> None:
         """A statement without parts."""
 
@@ -173,6 +185,14 @@ class IRRewriter(IRFunctor):
 
     def visit_AssignStmt(self, stmt: AssignStmt) -> Stmt:
         return stmt.replace(var=self.visit(stmt.var), value=self.visit(stmt.value))
+
+    def visit_TensorItemValueStmt(self, stmt: TensorItemValueStmt) -> Stmt:
+        offsets = _same(stmt.offsets, tuple(self.visit(offset) for offset in stmt.offsets))
+        return stmt.replace(var=self.visit(stmt.var), tensor=self.visit(stmt.tensor), offsets=offsets)
+
+    def visit_TensorItemPtrStmt(self, stmt: TensorItemPtrStmt) -> Stmt:
+        offsets = _same(stmt.offsets, tuple(self.visit(offset) for offset in stmt.offsets))
+        return stmt.replace(ptr_var=self.visit(stmt.ptr_var), tensor=self.visit(stmt.tensor), offsets=offsets)
 
     def visit_Stmt(self, stmt: Stmt) -> Stmt:
         return stmt

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction, scalars
+from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.surface import Surface, describe
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
@@ -23,6 +24,11 @@ class AssumeInst(Instruction, opcode="assume"):
                 "TK215", f"assume needs a condition, got a {dtype}", help="compare it: self.assume(n % 16 == 0)"
             )
         return AssumeInst(None, cond)
+
+    def execute(self, machine: Machine) -> Steps:
+        if not machine.scalar(self.cond):
+            raise machine.refuse("TK706", "false_assumption", "the kernel assumes what does not hold here")
+        yield from ()
 
 
 class AssumeMethods(Surface):

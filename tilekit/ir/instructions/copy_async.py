@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction, binder, inout, operand, scalars, static
 from tilekit.ir.instructions.memory import box_access, generic_access
-from tilekit.ir.machine import Access
+from tilekit.ir.machine import Access, Machine, Steps
 from tilekit.ir.surface import Surface, check_dims, check_offsets, index, last_dims, require
 from tilekit.ir.tensor import GlobalTensor, SharedTensor
 from tilekit.lowir.scalar import Expr, Var
@@ -55,6 +55,10 @@ class CopyAsyncInst(Instruction, opcode="copy_async", order=21):
         access = box_access(self.src, pointer, self.offsets, self.dims, self.dst.shape)
         return access if self.check_bounds else access._replace(mask=None)
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.start_copy(self.dst, self.access(machine.address_of(self.src)))
+        yield from ()
+
 
 class CopyAsyncGenericInst(Instruction, opcode="copy_async_generic", order=21):
     """Start to copy to each position of `dst` the element at `ptr + offset` where `mask` holds, else zero."""
@@ -82,6 +86,10 @@ class CopyAsyncGenericInst(Instruction, opcode="copy_async_generic", order=21):
     def access(self) -> Access:
         return Access(self.ptr, self.axes, self.offset, self.mask)
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.start_copy(self.dst, self.access)
+        yield from ()
+
 
 class CopyAsyncCommitGroupInst(Instruction, opcode="copy_async_commit_group"):
     """Every copy started since the last group becomes a group."""
@@ -89,6 +97,10 @@ class CopyAsyncCommitGroupInst(Instruction, opcode="copy_async_commit_group"):
     @staticmethod
     def create() -> CopyAsyncCommitGroupInst:
         return CopyAsyncCommitGroupInst(None)
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.commit_copies()
+        yield from ()
 
 
 class CopyAsyncWaitGroupInst(Instruction, opcode="copy_async_wait_group"):
@@ -105,6 +117,10 @@ class CopyAsyncWaitGroupInst(Instruction, opcode="copy_async_wait_group"):
             )
         return CopyAsyncWaitGroupInst(None, n)
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.wait_for_copies(self.n)
+        yield from ()
+
 
 class CopyAsyncWaitAllInst(Instruction, opcode="copy_async_wait_all"):
     """Wait for every copy, in a group or not."""
@@ -112,6 +128,10 @@ class CopyAsyncWaitAllInst(Instruction, opcode="copy_async_wait_all"):
     @staticmethod
     def create() -> CopyAsyncWaitAllInst:
         return CopyAsyncWaitAllInst(None)
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.wait_for_copies(None)
+        yield from ()
 
 
 def _check_eviction(evict: str | None) -> None:

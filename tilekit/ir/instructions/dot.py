@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, operand
+from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface, describe, result_tile
 from tilekit.ir.tensor import RegisterTensor
 
@@ -69,6 +73,26 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
                 "TK213", f"dot gives {out.dtype}{list(out.shape)}, which cannot be added to {describe(c)}"
             )
         return DotInst(out, a, b, c)
+
+    def execute(self, machine: Machine) -> Steps:
+        a, b = machine.read(self.a), machine.read(self.b)
+        # products and sums are exact or nearly so in float64, so that the oracle's own rounding hides no wrong kernel
+        with np.errstate(all="ignore"):
+            data = _wide(a.data, self.a.dtype) @ _wide(b.data, self.b.dtype)
+        defined = a.defined.all(axis=1, keepdims=True) & b.defined.all(axis=0, keepdims=True)
+        if self.c is not None:
+            c = machine.read(self.c)
+            data, defined = data + c.data.astype(np.float64), defined & c.defined
+        if self.register_output.dtype.is_integer():
+            data = data.astype(np.int64)
+        machine.write(self.register_output, data, defined)
+        yield from ()
+
+
+def _wide(data: Array, dtype: DataType) -> NDArray[np.float64]:
+    """Operands as a matrix instruction takes them, in float64, which holds every product of theirs."""
+    seen = dtypes.quantize(data, dtypes.tfloat32) if dtype is dtypes.float32 else data
+    return np.asarray(seen).astype(np.float64)
 
 
 def _check_accumulator(of: DataType, accumulator: DataType) -> None:

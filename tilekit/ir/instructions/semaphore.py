@@ -7,6 +7,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import PointerType
 from tilekit.ir.inst import Instruction, scalars
+from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.surface import Surface, describe, index
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
@@ -23,6 +24,11 @@ class LockSemaphoreInst(Instruction, opcode="lock_semaphore"):
         _check("lock_semaphore", ptr)
         return LockSemaphoreInst(None, ptr, scalar.cast(value, dtypes.int32))
 
+    def execute(self, machine: Machine) -> Steps:
+        wanted = machine.scalar(self.value)
+        waits = f"lock_semaphore waits for {int(wanted)}"
+        yield from machine.wait_until(lambda: machine.load_word(self.ptr) == wanted, waits)
+
 
 class ReleaseSemaphoreInst(Instruction, opcode="release_semaphore"):
     """Set the int32 at `ptr` to `value`, after all that this block wrote before."""
@@ -34,6 +40,10 @@ class ReleaseSemaphoreInst(Instruction, opcode="release_semaphore"):
     def create(ptr: Expr, value: Expr) -> ReleaseSemaphoreInst:
         _check("release_semaphore", ptr)
         return ReleaseSemaphoreInst(None, ptr, scalar.cast(value, dtypes.int32))
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.store_word(self.ptr, machine.scalar(self.value))
+        yield from ()
 
 
 def _check(op: str, ptr: Expr) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, READS, Instruction, inout, operand, scalars, static
+from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims
 from tilekit.ir.tensor import RegisterTensor, SharedTensor
 from tilekit.lowir import scalar
@@ -22,6 +23,10 @@ class AllocateSharedInst(Instruction, opcode="shared_tensor", effects=PURE, orde
     def create(output: SharedTensor) -> AllocateSharedInst:
         return AllocateSharedInst(output)
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.allocate_shared(self.shared_output)
+        yield from ()
+
 
 class FreeSharedInst(Instruction, opcode="free_shared"):
     """The memory of `tensor` may be given to others; neither it nor any view of it is used after this."""
@@ -31,6 +36,10 @@ class FreeSharedInst(Instruction, opcode="free_shared"):
     @staticmethod
     def create(tensor: SharedTensor) -> FreeSharedInst:
         return FreeSharedInst(None, tensor)
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.free_shared(self.tensor)
+        yield from ()
 
 
 class SliceSharedInst(Instruction, opcode="slice_shared", effects=PURE, order=20):
@@ -49,6 +58,11 @@ class SliceSharedInst(Instruction, opcode="slice_shared", effects=PURE, order=20
         shape = tuple(x.shape[d] for d in dims) if output is None else output.shape
         return SliceSharedInst(_view(x, shape, output), x, tuple(offsets), tuple(dims))
 
+    def execute(self, machine: Machine) -> Steps:
+        at = box(machine, self.x, self.offsets, self.dims, self.shared_output.shape)
+        machine.show_shared(self.shared_output, self.x, lambda elements: to_dims(elements[at], self.dims))
+        yield from ()
+
 
 class PermuteSharedInst(Instruction, opcode="permute_shared", effects=PURE, order=20):
     """The elements of `x` with its dimensions in another order: dimension i of the output is `dims[i]` of `x`."""
@@ -66,6 +80,10 @@ class PermuteSharedInst(Instruction, opcode="permute_shared", effects=PURE, orde
             )
         return PermuteSharedInst(_view(x, tuple(x.shape[d] for d in dims), output), x, tuple(dims))
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.show_shared(self.shared_output, self.x, lambda elements: elements.transpose(self.dims))
+        yield from ()
+
 
 class ReshapeSharedInst(Instruction, opcode="reshape_shared", effects=PURE, order=20):
     """The elements of `x`, in row-major order, under the shape of the output."""
@@ -81,6 +99,11 @@ class ReshapeSharedInst(Instruction, opcode="reshape_shared", effects=PURE, orde
             )
         return ReshapeSharedInst(_view(x, output.shape, output), x)
 
+    def execute(self, machine: Machine) -> Steps:
+        shape = self.shared_output.shape
+        machine.show_shared(self.shared_output, self.x, lambda elements: elements.reshape(shape))
+        yield from ()
+
 
 class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=22):
     """All elements of the shared tensor `x` as a tile."""
@@ -93,6 +116,10 @@ class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=22)
         _check_pair("load_shared", x, tile)
         return LoadSharedInst(tile, x)
 
+    def execute(self, machine: Machine) -> Steps:
+        machine.write(self.register_output, *machine.load_shared(self.x))
+        yield from ()
+
 
 class StoreSharedInst(Instruction, opcode="store_shared", order=19):
     """Write the tile `x` to all elements of the shared tensor `dst`."""
@@ -104,6 +131,10 @@ class StoreSharedInst(Instruction, opcode="store_shared", order=19):
     def create(dst: SharedTensor, x: RegisterTensor) -> StoreSharedInst:
         _check_pair("store_shared", dst, x)
         return StoreSharedInst(None, dst, x)
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.store_shared(self.dst, machine.read(self.x))
+        yield from ()
 
 
 def check_slice(
@@ -125,6 +156,31 @@ def check_slice(
             raise errors.LanguageError(
                 "TK213", f"a slice takes {which} of dimension {dim}, which has only {shape[dim]}"
             )
+
+
+def box(
+    machine: Machine,
+    x: RegisterTensor | SharedTensor,
+    offsets: Sequence[Expr],
+    dims: Sequence[int],
+    extents: Sequence[int],
+) -> tuple[slice, ...]:
+    """Where in the array of `x` a slice lies that has `extents` along `dims` and one element along all others."""
+    wanted = [1] * len(x.shape)
+    for dim, extent in zip(dims, extents, strict=True):
+        wanted[dim] = extent
+    name = machine.name_of(x)
+    firsts = (
+        machine.offset_of(f"a slice of {name} along dimension {dim}", start, extent, size)
+        for dim, (start, extent, size) in enumerate(zip(offsets, wanted, x.shape, strict=True))
+    )
+    return tuple(slice(first, first + extent) for first, extent in zip(firsts, wanted, strict=True))
+
+
+def to_dims(part: Array, dims: Sequence[int]) -> Array:
+    """A box of an array with its dimensions `dims` in this order, and without the others, which have extent 1."""
+    others = [d for d in range(part.ndim) if d not in dims]
+    return part.transpose(*dims, *others).reshape([part.shape[d] for d in dims])
 
 
 def _view(x: SharedTensor, shape: tuple[int, ...], output: SharedTensor | None) -> SharedTensor:

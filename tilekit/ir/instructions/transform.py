@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, inout, operand, scalars, static
-from tilekit.ir.instructions.shared import check_slice
+from tilekit.ir.instructions.shared import box, check_slice, to_dims
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.machine import Array, Machine, Mask, Steps, Value
 from tilekit.ir.surface import Surface, check_offsets, describe, result_tile
 from tilekit.ir.tensor import LaidOut, Layout, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir.scalar import Expr
@@ -25,6 +30,11 @@ class TransposeInst(Instruction, opcode="transpose", effects=PURE, order=12):
         if len(x.shape) != 2:
             raise errors.LanguageError("TK213", f"transpose needs a tile of two dimensions, got {describe(x)}")
         return TransposeInst(result_tile(x.dtype, x.shape[::-1], output), x)
+
+    def execute(self, machine: Machine) -> Steps:
+        value = machine.read(self.x)
+        machine.write(self.register_output, value.data.T, value.defined.T)
+        yield from ()
 
 
 class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
@@ -44,6 +54,10 @@ class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
         shape = tuple(extent for dim, extent in enumerate(x.shape) if dim not in dims)
         return SqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
+    def execute(self, machine: Machine) -> Steps:
+        _reshape(machine, self.x, self.register_output)
+        yield from ()
+
 
 class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
     """The tile `x` with dimensions of extent 1 added, which are `dims` of the output."""
@@ -59,6 +73,10 @@ class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
         shape = tuple(1 if dim in dims else next(extents) for dim in range(rank))
         return UnsqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
+    def execute(self, machine: Machine) -> Steps:
+        _reshape(machine, self.x, self.register_output)
+        yield from ()
+
 
 class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12):
     """The elements of the tile `x`, in row-major order, under the shape of the output."""
@@ -72,6 +90,10 @@ class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12)
                 "TK213", f"reshape: shape {list(output.shape)} has {output.size} elements, {describe(x)} has {x.size}"
             )
         return ReshapeRegisterInst(result_tile(x.dtype, output.shape, output), x)
+
+    def execute(self, machine: Machine) -> Steps:
+        _reshape(machine, self.x, self.register_output)
+        yield from ()
 
 
 class ViewInst(Instruction, opcode="view", effects=PURE, order=12):
@@ -99,6 +121,53 @@ class ViewInst(Instruction, opcode="view", effects=PURE, order=12):
             )
         return ViewInst(output, x)
 
+    def execute(self, machine: Machine) -> Steps:
+        value, out = machine.read(self.x), self.register_output
+        ours, theirs = self.x.optional_layout, out.optional_layout
+        if out.dtype.nbits % 8 or self.x.dtype.nbits % 8:
+            raise machine.refuse("TK203", "no_meaning", f"view: {self.x.dtype} to {out.dtype} cuts through a byte")
+        if theirs is None or (ours is not None and ours == theirs and out.dtype.nbits == self.x.dtype.nbits):
+            machine.write(out, _reread(value.data, self.x.dtype, out.dtype), value.defined)
+        elif ours is None:
+            message = f"view: where {machine.name_of(self.x)} lies decides what it means, and it has no layout"
+            raise machine.refuse("TK302", "no_layout", message)
+        else:
+            machine.write(out, *_through_registers(value, self.x.dtype, ours, out.dtype, theirs))
+        yield from ()
+
+
+def _reread(data: Array, old: DataType, new: DataType) -> Array:
+    """The elements along the last dimension with their bytes, side by side, read as another type."""
+    cells = np.ascontiguousarray(data, dtypes.numpy_dtype(old)).reshape(*data.shape, 1).view(np.uint8)
+    if old.nbytes != new.nbytes:
+        cells = cells.reshape(*data.shape[:-1], -1, new.nbytes)
+    if new.is_boolean():
+        return cells[..., 0] != 0
+    return np.ascontiguousarray(cells).view(dtypes.numpy_dtype(new))[..., 0]
+
+
+def _through_registers(
+    value: Value, old: DataType, ours: RegisterLayout, new: DataType, theirs: RegisterLayout
+) -> tuple[Array, Mask]:
+    """The registers of each thread, in their order, read as another type and put where another layout says."""
+    data, defined = (part[_places(ours)] for part in value)
+    read = _reread(data, old, new)
+    known = np.repeat(defined, old.nbytes, axis=1).reshape(*read.shape, new.nbytes).all(axis=-1)
+    result = np.zeros(theirs.shape, read.dtype), np.zeros(theirs.shape, np.bool_)
+    for target, source in zip(result, (read, known), strict=True):
+        target[_places(theirs)] = source
+    return result
+
+
+def _places(layout: RegisterLayout) -> tuple[NDArray[np.int64], ...]:
+    """The index of the element in each register of each thread."""
+    index = [
+        [layout.get_global(local_index=register, spatial_index=thread) for register in range(layout.local_size)]
+        for thread in range(layout.spatial_size)
+    ]
+    grid = np.asarray(index, np.int64).reshape(layout.spatial_size, layout.local_size, len(layout.shape))
+    return tuple(np.moveaxis(grid, -1, 0))
+
 
 class SliceRegisterInst(Instruction, opcode="slice_register", effects=PURE, order=2):
     """A copy of the elements of the tile `x` from `offsets` on; dimension i of the output runs along `dims[i]`."""
@@ -115,6 +184,12 @@ class SliceRegisterInst(Instruction, opcode="slice_register", effects=PURE, orde
         check_slice(x.shape, offsets, dims, None if output is None else output.shape)
         shape = tuple(x.shape[d] for d in dims) if output is None else output.shape
         return SliceRegisterInst(result_tile(x.dtype, shape, output), x, tuple(offsets), tuple(dims))
+
+    def execute(self, machine: Machine) -> Steps:
+        value, out = machine.read(self.x), self.register_output
+        at = box(machine, self.x, self.offsets, self.dims, out.shape)
+        machine.write(out, to_dims(value.data[at], self.dims), to_dims(value.defined[at], self.dims))
+        yield from ()
 
 
 class SliceAssignInst(Instruction, opcode="slice_assign", effects=PURE, order=2):
@@ -137,6 +212,15 @@ class SliceAssignInst(Instruction, opcode="slice_assign", effects=PURE, order=2)
         check_slice(x.shape, offsets, dims, value.shape)
         return SliceAssignInst(None, x, value, tuple(offsets), tuple(dims))
 
+    def execute(self, machine: Machine) -> Steps:
+        whole, part = machine.read(self.x), machine.read(self.value)
+        at = box(machine, self.x, self.offsets, self.dims, self.value.shape)
+        data, defined = whole.data.copy(), whole.defined.copy()
+        to_dims(data[at], self.dims)[...] = part.data
+        to_dims(defined[at], self.dims)[...] = part.defined
+        machine.write(self.x, data, defined)
+        yield from ()
+
 
 class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
     """The tensor `x` has this layout, whoever else would like another one."""
@@ -156,6 +240,14 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
     @property
     def reads(self) -> tuple[Tensor, ...]:
         return ()  # it speaks of where elements lie, not of what they are
+
+    def execute(self, machine: Machine) -> Steps:
+        yield from ()  # where elements lie changes no value
+
+
+def _reshape(machine: Machine, x: RegisterTensor, output: RegisterTensor) -> None:
+    value = machine.read(x)
+    machine.write(output, value.data.reshape(output.shape), value.defined.reshape(output.shape))
 
 
 def _check_distinct(op: str, dims: Sequence[int], rank: int, what: str) -> None:

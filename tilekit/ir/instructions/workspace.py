@@ -9,6 +9,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, static
+from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.surface import Surface, size
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor
 from tilekit.lowir import scalar
@@ -26,6 +27,10 @@ class AllocateGlobalInst(Instruction, opcode="global_tensor", effects=PURE):
     @staticmethod
     def create(output: GlobalTensor, requires_clean: bool) -> AllocateGlobalInst:
         return AllocateGlobalInst(output, requires_clean)
+
+    def execute(self, machine: Machine) -> Steps:
+        machine.bind_workspace(self.tensor)
+        yield from ()
 
     @property
     def tensor(self) -> GlobalTensor:

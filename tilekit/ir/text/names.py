@@ -142,6 +142,14 @@ def _in_line(line: Line) -> Iterator[Named | Instruction]:
             yield from _in_exprs(line.cond)
             yield from _in_block(blocks.block_of(line.then_body))
             yield from _in_block(blocks.block_of(line.else_body))
+        case stmts.TensorItemValueStmt(var=var, tensor=tensor, offsets=offsets):
+            yield var
+            yield tensor
+            yield from _in_exprs(*offsets)
+        case stmts.TensorItemPtrStmt(ptr_var=var, tensor=tensor, offsets=offsets):
+            yield var
+            yield tensor
+            yield from _in_exprs(*offsets)
         case stmts.InstStmt():
             yield from _in_instruction(line.inst)
         case _:

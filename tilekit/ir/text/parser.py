@@ -24,7 +24,7 @@ from tilekit.ir.inst import REGISTRY, Instruction, Role
 from tilekit.ir.layout import parser as layout_parser
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import Stmt
-from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, Tensor
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text import names, syntax
 from tilekit.lowir import scalar, scalar_text
 from tilekit.lowir.scalar import Expr, Var
@@ -183,6 +183,8 @@ class _FunctionReader:
                 init = None if node.value is None else self.expr(node.value)
                 var = self._declare(node.target, self._scalar_type(node.annotation))
                 return stmts.DeclareStmt(var, init, span=span)
+            case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="Item"), slice=type_)):
+                return self._item(node.target, self._scalar_type(type_), node.value, span)
             case ast.AnnAssign(value=ast.Call() as call):
                 output = self._new_tensor(node.target, node.annotation)
                 return stmts.InstStmt(self.instruction(call, output), span=span)
@@ -192,6 +194,25 @@ class _FunctionReader:
                 return stmts.InstStmt(self.instruction(call, None), span=span)
             case _:
                 syntax.fail(node, "expected an instruction or a statement of the tile IR")
+
+    def _item(self, target: ast.expr, type_: DataType | PointerType, value: ast.expr | None, span: Span) -> Stmt:
+        match value:
+            case ast.Subscript(value=named, slice=index):
+                tensor, offsets = self._tensor(named), tuple(map(self.expr, syntax.elements(index)))
+                return stmts.TensorItemValueStmt(self._declare(target, type_), tensor, offsets, span=span)
+            case ast.UnaryOp(op=ast.Invert(), operand=ast.Subscript(value=named, slice=index)):
+                tensor, offsets = self._tensor(named), tuple(map(self.expr, syntax.elements(index)))
+                if isinstance(tensor, RegisterTensor):
+                    syntax.fail(named, f"{ast.unparse(named)} lies in registers, which have no address")
+                return stmts.TensorItemPtrStmt(self._declare(target, type_), tensor, offsets, span=span)
+            case _:
+                syntax.fail(value or target, "expected an element of a tensor, g[i, j], or its address, ~g[i, j]")
+
+    def _tensor(self, node: ast.expr) -> RegisterTensor | SharedTensor | GlobalTensor:
+        named = self._named(node)
+        if not isinstance(named, (RegisterTensor, SharedTensor, GlobalTensor)):
+            syntax.fail(node, f"expected a tensor, but {ast.unparse(node)} is a scalar")
+        return named
 
     def _for(self, target: ast.expr, range_: ast.Call, body: list[ast.stmt], span: Span) -> Stmt:
         if len(range_.args) != 1:
@@ -335,12 +356,18 @@ class _FunctionReader:
                     strides = None if place is None else self._strides(place)
                     plain = GlobalLayout.row_major(shape)
                     return GlobalTensor.create(self._dtype(dtype), GlobalLayout(shape, strides) if strides else plain)
+                case ast.Subscript(value=ast.Name(id="Shared"), slice=ast.Subscript(value=dtype, slice=extents)):
+                    shared_layout = None if place is None else layout_parser.shared_layout_from_ast(place)
+                    shape = list(map(syntax.integer, syntax.elements(extents)))
+                    return SharedTensor.create(self._dtype(dtype), shape, shared_layout)
                 case ast.Subscript(value=dtype, slice=extents):
                     register_layout = None if place is None else layout_parser.register_layout_from_ast(place)
                     shape = list(map(syntax.integer, syntax.elements(extents)))
                     return RegisterTensor.create(self._dtype(dtype), shape, register_layout)
                 case _:
-                    syntax.fail(node, "expected the type of a tensor: f32[8, 16] or Global[f32[m, n]]")
+                    syntax.fail(
+                        node, "expected the type of a tensor: f32[8, 16] or Shared[f32[8]] or Global[f32[m, n]]"
+                    )
 
     def _strides(self, node: ast.expr) -> tuple[Expr, ...]:
         match node:

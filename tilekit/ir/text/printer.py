@@ -12,7 +12,8 @@
         store_global(g, a, offsets=[block_idx_x * i32(256)], dims=[0])
 
 A tensor's type stands where it first gets a value, its layout behind `@`. The arguments of an instruction are its
-tensors in order and its other fields by name; all of that comes from the roles of its fields.
+tensors in order and its other fields by name; all of that comes from the roles of its fields. An element of a tensor
+becomes a scalar by `v: Item[f32] = g[i, j]`, its address a pointer by `p: Item[~f32] = ~g[i, j]`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Analysis, Function
 from tilekit.ir.inst import Instruction, Role
-from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, Tensor
+from tilekit.ir.layout import RegisterLayout, SharedLayout
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text import blocks, names
 from tilekit.ir.text.blocks import Block, Let, Line, Scope
 from tilekit.ir.text.names import Names
@@ -70,7 +71,7 @@ def print_data(value: Any) -> str:
             return f"{type(value).__name__}.{value.name}"
         case float() if not math.isfinite(value):
             return f"float('{value}')"
-        case RegisterLayout() | bool() | int() | float() | str() | None:
+        case RegisterLayout() | SharedLayout() | bool() | int() | float() | str() | None:
             return repr(value)
         case _:
             raise TypeError(f"a field that holds a {type(value).__name__} has no printed form")
@@ -181,10 +182,20 @@ class _Printer:
                 return declared if init is None else f"{declared} = {self.expr(init)}"
             case stmts.AssignStmt(var=var, value=value):
                 return f"{self.names.name(var)} = {self.expr(value)}"
+            case stmts.TensorItemValueStmt(var=var, tensor=tensor, offsets=offsets):
+                return f"{self._item(var)} = {self._element(tensor, offsets)}"
+            case stmts.TensorItemPtrStmt(ptr_var=var, tensor=tensor, offsets=offsets):
+                return f"{self._item(var)} = ~{self._element(tensor, offsets)}"
             case stmts.InstStmt(inst=inst):
                 return self.instruction(inst)
             case _:
                 raise TypeError(f"{type(line).__name__} has no printed form")
+
+    def _item(self, var: Var) -> str:
+        return f"{self.names.name(var)}: Item[{print_type(scalar.dtype_of(var))}]"
+
+    def _element(self, tensor: Tensor, offsets: tuple[Expr, ...]) -> str:
+        return f"{self.names.name(tensor)}[{', '.join(map(self.expr, offsets)) or '()'}]"
 
     def _range(self, loop: stmts.ForStmt) -> str:
         extent = self.expr(loop.extent)
@@ -229,6 +240,9 @@ class _Printer:
         match tensor:
             case RegisterTensor(shape=shape, optional_layout=layout):
                 text = f"{dtype}[{', '.join(map(str, shape)) or '()'}]"
+                return text if layout is None or not self.layouts else f"{text} @ {layout!r}"
+            case SharedTensor(shape=shape, optional_layout=layout):
+                text = f"Shared[{dtype}[{', '.join(map(str, shape)) or '()'}]]"
                 return text if layout is None or not self.layouts else f"{text} @ {layout!r}"
             case GlobalTensor(layout=layout):
                 text = f"Global[{dtype}[{', '.join(map(self.expr, layout.shape)) or '()'}]]"

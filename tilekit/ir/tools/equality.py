@@ -12,13 +12,15 @@ from tilekit.ir.func import Analysis, Function, Metadata
 from tilekit.ir.inst import Instruction, Role
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import Stmt
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text import blocks, names, printer
 from tilekit.ir.text.blocks import Block, Let, Line, Scope
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
 
 T = TypeVar("T")
+# the variable, the tensor, and where in it
+_Item: TypeAlias = "tuple[Var, Tensor, tuple[Expr, ...]]"
 Comparable: TypeAlias = "Program | Function | Stmt | Instruction"
 
 
@@ -124,12 +126,19 @@ class _Matching:
                 return self.optional_expr(a.init, b.init) and self.bind_vars([a.var], [b.var])
             case stmts.AssignStmt(), stmts.AssignStmt():
                 return self.expr(a.value, b.value) and self.var(a.var) is b.var
+            case stmts.TensorItemValueStmt(), stmts.TensorItemValueStmt():
+                return self.items((a.var, a.tensor, a.offsets), (b.var, b.tensor, b.offsets))
+            case stmts.TensorItemPtrStmt(), stmts.TensorItemPtrStmt():
+                return self.items((a.ptr_var, a.tensor, a.offsets), (b.ptr_var, b.tensor, b.offsets))
             case stmts.InstStmt(), stmts.InstStmt():
                 return self.instructions(a.inst, b.inst)
             case (stmts.BreakStmt(), stmts.BreakStmt()) | (stmts.ReturnStmt(), stmts.ReturnStmt()):
                 return True
             case _:
                 return False
+
+    def items(self, a: _Item, b: _Item) -> bool:
+        return self.operands(a[1], b[1]) and self.exprs(a[2], b[2]) and self.bind_vars([a[0]], [b[0]])
 
     def bodies(self, a: Stmt | None, b: Stmt | None) -> bool:
         return self.blocks(blocks.block_of(a), blocks.block_of(b))
@@ -156,7 +165,7 @@ class _Matching:
         if type(a) is not type(b) or a.dtype is not b.dtype:
             return False
         match a, b:
-            case RegisterTensor(), RegisterTensor():
+            case (RegisterTensor(), RegisterTensor()) | (SharedTensor(), SharedTensor()):
                 return a.shape == b.shape and a.optional_layout == b.optional_layout
             case GlobalTensor(), GlobalTensor():
                 return self.exprs(a.layout.shape, b.layout.shape) and self.exprs(a.layout.strides, b.layout.strides)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction, Role
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
 
@@ -72,6 +72,8 @@ def check_tensor(tensor: Tensor, name: str) -> None:
     match tensor:
         case RegisterTensor():
             RegisterTensor.create(tensor.dtype, tensor.shape, tensor.optional_layout)
+        case SharedTensor():
+            SharedTensor.create(tensor.dtype, tensor.shape, tensor.optional_layout)
         case GlobalTensor():
             _check_view(tensor, name)
         case _:
