@@ -96,7 +96,7 @@ class Error(c.Structure):
     ]
 
 
-COUNTERS = ("blocks", "threads", "switches", "collectives", "barriers")
+COUNTERS = ("blocks", "threads", "switches", "collectives", "barriers", "mma", "copies", "bank_conflicts")
 
 
 class Counters(c.Structure):

@@ -31,6 +31,7 @@ _KERNEL = (
 # arithmetic that the compiler calls on its own, as for comparing halves.
 _KERNEL_LINK = ("-shared", "-nostdlib", "-lgcc")
 _RUNTIME = ("-O2", "-g1", "-w")
+_RUNTIME_INSTRUCTIONS = ("avx2",)  # for its matrices, where the CPU has them; the runtime is built where it runs
 _RUNTIME_LINK = ("-shared", "-pthread", "-ldl", "-lm")
 
 
@@ -52,7 +53,8 @@ class HostCompiler:
 
     @property
     def identity(self) -> str:
-        return " ".join((self.version, *_LANGUAGE, *_KERNEL, *_KERNEL_LINK, *_RUNTIME, *self._machine_flags))
+        machine = (*self._machine_flags, *_present_flags(*_RUNTIME_INSTRUCTIONS))
+        return " ".join((self.version, *_LANGUAGE, *_KERNEL, *_KERNEL_LINK, *_RUNTIME, *machine))
 
     @property
     def _machine_flags(self) -> tuple[str, ...]:
@@ -67,7 +69,8 @@ class HostCompiler:
 
     def build_runtime(self, sources: Sequence[Path], library: Path, *, include: Path) -> BuildResult:
         """Compile the simulator's own sources into one shared library."""
-        arguments = [*_LANGUAGE, *_RUNTIME, f"-I{include}", *map(str, sources), *_RUNTIME_LINK]
+        machine = (*self._machine_flags, *_present_flags(*_RUNTIME_INSTRUCTIONS))
+        arguments = [*_LANGUAGE, *_RUNTIME, *machine, f"-I{include}", *map(str, sources), *_RUNTIME_LINK]
         return self._run([*arguments, "-o", str(library.absolute())], folder=library.parent, source=messages.SOURCE)
 
     def _run(self, arguments: Sequence[str], *, folder: Path, source: str) -> BuildResult:
@@ -137,9 +140,14 @@ def _probe(command: tuple[str, ...], *, named: bool = False) -> HostCompiler | N
     return None
 
 
-@functools.cache
 def _cpu_flags() -> tuple[str, ...]:
     """Flags for instructions that this CPU has and that matter here: float16 conversion, and fused multiply-add."""
+    return _present_flags("f16c", "fma")
+
+
+@functools.cache
+def _present_flags(*names: str) -> tuple[str, ...]:
+    """The flags that let a compiler use those of some sets of x86 instructions that this CPU has."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return ()
     try:
@@ -147,4 +155,4 @@ def _cpu_flags() -> tuple[str, ...]:
     except OSError:
         return ()
     present = next((line.split() for line in description.splitlines() if line.startswith("flags")), [])
-    return tuple(f"-m{name}" for name in ("f16c", "fma") if name in present)
+    return tuple(f"-m{name}" for name in names if name in present)

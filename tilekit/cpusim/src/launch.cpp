@@ -25,11 +25,11 @@ enum {
   // Every fiber stack is two mappings, and Linux grants a process 65530: so many stacks may exist, in all workers.
   kMaxStacks = 28000,
   kStopPeriodMs = 20,  // a thread that could not be stopped is asked again
+  kIdlePeriodMs = 1,   // while workers are idle, whether all of them are is looked at again
 };
 enum : size_t { kSignalStack = 64 * 1024 };
 const double kStopPatience = 1.0;  // seconds; a thread that cannot be stopped for so long makes the process end
 const int kUnstoppable = 75;       // with this status, which the client knows
-const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
 const uint8_t kGuardFill = 0xa5;
 
 Worker* workers[kMaxWorkers];
@@ -72,6 +72,9 @@ void begin_fiber(Fiber& fiber, tk_dim3 block_idx) {
   fiber.wait = nullptr;
   fiber.line = 0;
   fiber.detail = 0;
+  fiber.copies.first = fiber.copies.count = 0;
+  fiber.copies.group = 0;
+  fiber.next_access = 0;
   fiber.returned = false;
   fiber.sp = tk_new_fiber(fiber.stack_top, fiber_main);
 }
@@ -93,7 +96,9 @@ void run_block(Worker& worker, uint64_t number) {
     const int lanes = block.thread_count - i * kWarpSize;
     warp.ready = warp.alive = lanes >= kWarpSize ? ~uint32_t(0) : (uint32_t(1) << lanes) - 1;
     warp.fibers = block.fibers + i * kWarpSize;
+    warp.polling = 0;
     warp.open = 0;
+    warp.access_count = 0;
     for (Collective& c : warp.collectives) c.arrived = 0;
   }
   for (int i = 0; i < block.thread_count; ++i) begin_fiber(block.fibers[i], block_idx);
@@ -107,6 +112,7 @@ void run_block(Worker& worker, uint64_t number) {
 void run_blocks(Worker& worker) {
   Launch& launch = *worker.launch;
   worker.critical = worker.stop_requested = 0;
+  worker.unanswered = 0;
   while (!launch.error_claimed.load() && !launch.stop.load()) {
     const uint64_t turn = launch.next_block.fetch_add(1);
     if (turn >= launch.block_count) break;
@@ -143,13 +149,19 @@ Worker* start_worker() {
   worker->block.worker = worker;
   worker->signal_stack = map_guarded(kSignalStack, kPage);
   worker->fault_stack = map_guarded(kStackBytes, kPage);
+  worker->scratch = map_guarded(kScratchBytes, kPage);
   sem_init(&worker->wake, 0, 0);
-  if (!worker->signal_stack || !worker->fault_stack) return nullptr;
+  if (!worker->signal_stack || !worker->fault_stack || !worker->scratch) return nullptr;
   return pthread_create(&worker->os_thread, nullptr, worker_main, worker) ? nullptr : worker;
 }
 
 void release_stacks(Worker& worker) {
   if (worker.stacks) unmap_stacks(worker.stacks, worker.stack_count);
+  for (size_t i = 0; i < worker.stack_count; ++i) free(worker.block.fibers[i].copies.copy);
+  free(worker.block.fibers);
+  free(worker.block.warps);
+  worker.block.fibers = nullptr;
+  worker.block.warps = nullptr;
   worker.stacks = nullptr;
   worker.stack_count = 0;
 }
@@ -161,17 +173,16 @@ bool equip(Worker& worker, const tk_launch& request) {
   const size_t shared_pages = (request.shared_bytes + kPage - 1) / kPage * kPage;
   block.thread_count = threads;
   block.warp_count = (threads + kWarpSize - 1) / kWarpSize;
+  block.shared_bytes = request.shared_bytes;
   memset(&worker.counters, 0, sizeof worker.counters);
   if (worker.stack_count < static_cast<size_t>(threads)) {
     release_stacks(worker);
+    block.fibers = static_cast<Fiber*>(calloc(threads, sizeof(Fiber)));
+    block.warps = static_cast<Warp*>(malloc(sizeof(Warp) * block.warp_count));
+    if (!block.fibers || !block.warps) return false;
     worker.stacks = map_stacks(threads);
     if (worker.stacks == nullptr) return false;
     worker.stack_count = threads;
-    free(block.fibers);
-    free(block.warps);
-    block.fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * threads));
-    block.warps = static_cast<Warp*>(malloc(sizeof(Warp) * block.warp_count));
-    if (!block.fibers || !block.warps) return false;
   }
   const size_t have = worker.shared_pages ? worker.shared_end - worker.shared_pages : 0;
   if (worker.shared_pages == nullptr || have < shared_pages) {
@@ -184,29 +195,41 @@ bool equip(Worker& worker, const tk_launch& request) {
   return true;
 }
 
-// As many equipped workers as the launch can use, which may be fewer than it asks for; 0 if not even one.
-int gather_workers(const tk_launch& request, uint64_t block_count) {
-  const int threads = static_cast<int>(request.block.x * request.block.y * request.block.z);
-  int wanted = request.os_threads;
-  if (wanted > kMaxStacks / threads) wanted = kMaxStacks / threads;
-  if (static_cast<uint64_t>(wanted) > block_count) wanted = static_cast<int>(block_count);
-  if (wanted > kMaxWorkers) wanted = kMaxWorkers;
-  if (wanted < 1) wanted = 1;
-  size_t stacks = 0;
-  for (int i = wanted; i < worker_count; ++i) stacks += workers[i]->stack_count;
-  for (int i = wanted; i < worker_count && stacks + wanted * threads > kMaxStacks; ++i) {
-    stacks -= workers[i]->stack_count;
+// Whether `threads` stacks more may exist for the index-th worker, once the workers behind it have given theirs back.
+bool make_room(int index, size_t threads) {
+  size_t others = 0;
+  for (int i = 0; i < worker_count; ++i) others += i == index ? 0 : workers[i]->stack_count;
+  for (int i = worker_count - 1; i > index && others + threads > kMaxStacks; --i) {
+    others -= workers[i]->stack_count;
     release_stacks(*workers[i]);
   }
-  for (int i = 0; i < wanted; ++i) {
-    if (i == worker_count) {
-      Worker* const worker = start_worker();
-      if (worker == nullptr) return i;
-      workers[worker_count++] = worker;
-    }
-    if (!equip(*workers[i], request)) return i;
+  return others + threads <= kMaxStacks;
+}
+
+// Have an index-th worker, equipped for this launch; false if there is no room or no memory for it.
+bool ready_worker(int index, const tk_launch& request) {
+  if (index >= kMaxWorkers || !make_room(index, request.block.x * request.block.y * request.block.z)) return false;
+  if (index == worker_count) {
+    Worker* const worker = start_worker();
+    if (worker == nullptr) return false;
+    workers[worker_count++] = worker;
   }
-  return wanted;
+  return equip(*workers[index], request);
+}
+
+// As many equipped workers as the launch can use, which may be fewer than it asks for; 0 if not even one.
+int gather_workers(const tk_launch& request, uint64_t block_count) {
+  int wanted = request.os_threads;
+  if (static_cast<uint64_t>(wanted) > block_count) wanted = static_cast<int>(block_count);
+  if (wanted < 1) wanted = 1;
+  int count = 0;
+  while (count < wanted && ready_worker(count, request)) ++count;
+  return count;
+}
+
+void set_going(Launch& launch, Worker& worker) {
+  worker.launch = &launch;
+  sem_post(&worker.wake);
 }
 
 // --------------------------------------------------------------------------------------------------------- regions
@@ -267,12 +290,53 @@ bool wait_for_news(const Launch& launch, double seconds, bool listening) {
   return polled[1].revents != 0;
 }
 
+// Finds out whether every block of a launch waits for another one. One look does not tell: an answer may have been
+// given a moment ago, to a worker that has not looked since. It is so if, after it seemed so, each worker has polled
+// once more from beginning to end (has begun twice), and no poll of any was answered.
+class StuckDetector {
+ public:
+  // To be called again and again; true once it is certain.
+  bool certain(const Launch& launch) {
+    if (launch.idle.load() < launch.running.load()) {
+      suspects_ = 0;
+      return false;
+    }
+    if (suspects_ != launch.worker_count || answered_ != launch.polls_answered.load()) {
+      suspects_ = launch.worker_count;
+      answered_ = launch.polls_answered.load();
+      for (int i = 0; i < suspects_; ++i) polls_[i] = workers[i]->polls.load();
+      return false;
+    }
+    int polled = 0;
+    for (int i = 0; i < suspects_; ++i) polled += workers[i]->polls.load() >= polls_[i] + 2;
+    return polled >= launch.running.load() && answered_ == launch.polls_answered.load();
+  }
+
+ private:
+  int suspects_ = 0;
+  uint64_t answered_ = 0;
+  uint64_t polls_[kMaxWorkers];
+};
+
+// Blocks wait for some that have not begun: let one more worker begin them. False if there is no room for it.
+bool add_worker(Launch& launch) {
+  if (launch.next_block.load() >= launch.block_count) return false;
+  if (!ready_worker(launch.worker_count, *launch.request)) return false;
+  launch.running.fetch_add(1);
+  set_going(launch, *workers[launch.worker_count++]);
+  return true;
+}
+
 // Until the launch has ended, or must: because of an error, a word, or the time.
 void watch(Launch& launch, double begin) {
   const double timeout = launch.request->timeout_s;
+  StuckDetector stuck;
   while (launch.running.load() > 0 && !launch.error_claimed.load()) {
-    const double left = begin + timeout - now();
-    const bool spoken = wait_for_news(launch, timeout <= 0 ? -1 : left > 0 ? left : 0, true);
+    double left = timeout > 0 ? begin + timeout - now() : -1;
+    if (timeout > 0 && left < 0) left = 0;
+    const bool some_idle = launch.idle.load() > 0;
+    if (some_idle && (timeout <= 0 || left > 1e-3 * kIdlePeriodMs)) left = 1e-3 * kIdlePeriodMs;
+    const bool spoken = wait_for_news(launch, left, true);
     if (launch.running.load() == 0) return;
     if (spoken) {
       launch.stop.store(TK_INTERRUPTED);
@@ -282,14 +346,15 @@ void watch(Launch& launch, double begin) {
       launch.stop.store(TK_TIMEOUT);
       return;
     }
+    if (stuck.certain(launch) && !add_worker(launch)) launch.stuck.store(1);
   }
 }
 
 // Make the workers that still run leave their blocks.
-void stop(const Launch& launch, int count) {
+void stop(const Launch& launch) {
   const double begin = now();
   while (launch.running.load() > 0) {
-    for (int i = 0; i < count; ++i) pthread_kill(workers[i]->os_thread, SIGUSR2);
+    for (int i = 0; i < launch.worker_count; ++i) pthread_kill(workers[i]->os_thread, SIGUSR2);
     wait_for_news(launch, 1e-3 * kStopPeriodMs, false);
     if (now() - begin > kStopPatience) _exit(kUnstoppable);
   }
@@ -316,6 +381,17 @@ void choose_order(Launch& launch, uint64_t seed) {
   }
 }
 
+void add_counters(tk_counters& to, const tk_counters& from) {
+  to.blocks += from.blocks;
+  to.threads += from.threads;
+  to.switches += from.switches;
+  to.collectives += from.collectives;
+  to.barriers += from.barriers;
+  to.mma += from.mma;
+  to.copies += from.copies;
+  to.bank_conflicts += from.bank_conflicts;
+}
+
 }  // namespace
 
 TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
@@ -335,31 +411,20 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   launch.block_count = static_cast<uint64_t>(request->grid.x) * request->grid.y * request->grid.z;
   if (launch.block_count == 0) return;
   choose_order(launch, request->seed);
-  const int count = gather_workers(*request, launch.block_count);
-  if (count == 0) {
+  launch.worker_count = gather_workers(*request, launch.block_count);
+  if (launch.worker_count == 0) {
     result->error.kind = TK_FAIL;
     message_of(result->error).print("no memory for the stacks and the shared memory of a block");
     return;
   }
   const double begin = now();
-  launch.running.store(count);
-  for (int i = 0; i < count; ++i) {
-    workers[i]->launch = &launch;
-    sem_post(&workers[i]->wake);
-  }
+  launch.running.store(launch.worker_count);
+  for (int i = 0; i < launch.worker_count; ++i) set_going(launch, *workers[i]);
   watch(launch, begin);
-  stop(launch, count);
+  stop(launch);
   result->seconds = now() - begin;
 
-  for (int i = 0; i < count; ++i) {
-    const tk_counters& from = workers[i]->counters;
-    tk_counters& to = result->counters;
-    to.blocks += from.blocks;
-    to.threads += from.threads;
-    to.switches += from.switches;
-    to.collectives += from.collectives;
-    to.barriers += from.barriers;
-  }
+  for (int i = 0; i < launch.worker_count; ++i) add_counters(result->counters, workers[i]->counters);
   tk_error& error = result->error;
   const int reason = launch.stop.load();
   if (!launch.error_claimed.load() && reason) {  // it was stopped between two blocks

@@ -14,7 +14,10 @@
 
 #define TK_EXPORT extern "C" __attribute__((visibility("default")))
 
-enum { kWarpSize = 32, kMaxWarps = 32, kBarriers = 16, kCollectives = 4 };
+enum { kWarpSize = 32, kMaxWarps = 32, kBarriers = 16, kCollectives = 4, kOpenAccesses = 64 };
+const size_t kScratchBytes = 48 * 1024;  // of a worker, for matrices
+const uint32_t kAllLanes = ~uint32_t(0);
+const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
 
 struct Block;
 struct Fiber;
@@ -26,13 +29,31 @@ struct Wait {
   void (*describe)(const Block&, const Fiber&, char* text, size_t bytes);
 };
 
+// A cp.async that has not been waited for.
+struct Copy {
+  uint8_t* to;
+  const uint8_t* from;  // nullptr: zeros
+  int32_t bytes, line;
+  uint32_t group;
+};
+
+// The copies of a thread, in order: those from `first` to `count` are under way.
+struct Copies {
+  Copy* copy;
+  int32_t first, count, capacity;
+  uint32_t group;  // that the next copy will belong to
+};
+
 struct Fiber : tk_thread {
   void* sp;
   uint8_t* stack_top;
   Warp* warp;
   const Wait* wait;  // nullptr while it may run
   int32_t line;      // of the tk:: call that it made last
-  uint32_t detail;   // what exactly it waits for: the barrier's number
+  uint32_t detail;   // what exactly it waits for: the barrier's number, the semaphore's value
+  const int32_t* semaphore;
+  Copies copies;
+  int32_t next_access;  // the first of its warp's accesses that its next one may be part of
   uint16_t index;    // in its block
   uint8_t lane;
   bool returned;
@@ -50,11 +71,21 @@ struct Collective {
   uint64_t result[kWarpSize];
 };
 
+// One access of shared memory by lanes of a warp, told by its line and by how often they came there.
+struct SharedAccess {
+  int32_t line, bytes;
+  uint32_t lanes, offset[kWarpSize];
+};
+
 struct Warp {
   uint32_t ready, alive;  // lanes that may run; lanes that have not returned
+  uint32_t polling;       // lanes that look again whether they may run, once no other can
   int32_t open;           // collectives that lanes wait in
   Fiber* fibers;
   Collective collectives[kCollectives];  // several, because parts of a warp may be in different ones
+  SharedAccess accesses[kOpenAccesses];  // that some lanes have made and others may still make
+  int32_t access_count;
+  uint32_t access_turn;  // counts how often they were closed
 };
 
 struct Barrier {
@@ -68,6 +99,7 @@ struct Block {
   Fiber* fibers;
   Warp* warps;
   int32_t thread_count, warp_count, alive;
+  uint32_t shared_bytes;
   Barrier barriers[kBarriers];
   int32_t predicates, predicate_result;  // __syncthreads_count: so far, and of the last one
   bool shuffled;  // threads run in an order drawn from `random`
@@ -80,7 +112,11 @@ struct Launch {
   tk_result* result;
   uint64_t block_count, stride, start;   // the i-th block to run is (start + i * stride) % block_count
   std::atomic<uint64_t> next_block;
+  int worker_count;
   std::atomic<int> running;              // workers that have not finished
+  std::atomic<int> idle;                 // workers among them whose block can do nothing but poll, for some time now
+  std::atomic<uint64_t> polls_answered;  // how often one of them could go on
+  std::atomic<int> stuck;                // every block polls, and nobody is left who could give an answer
   std::atomic<int> error_claimed;        // the first error is the one that is told
   std::atomic<int> stop;                 // TK_TIMEOUT or TK_INTERRUPTED once the launch must end
   int event;                             // written to when something happened that the watching thread must see
@@ -106,6 +142,9 @@ struct Worker {
   Fault fault;
   volatile int critical;          // > 0: holds a lock or writes a report, must not be torn away
   volatile int stop_requested;    // while it was critical
+  int unanswered;                 // polls since its block could do anything else
+  std::atomic<uint64_t> polls;
+  uint8_t* scratch;               // kScratchBytes
   tk_counters counters;
 };
 
@@ -119,14 +158,34 @@ inline Block& current_block() { return tk_worker->block; }
 
 // Let others run until `fiber`, the current one, has been woken.
 void wait_for(Block& block, Fiber& fiber, const Wait& wait, int line);
+// As wait_for, but to look again once no other fiber of the block can run.
+void poll_later(Block& block, Fiber& fiber, const Wait& wait, int line);
+// Let every other fiber that can run do so first.
+void yield(Block& block, Fiber& fiber);
 // With a shuffled order every collective is a chance for others to run first.
 void maybe_yield(Block& block, Fiber& fiber);
 // The current fiber has returned from the kernel.
 [[noreturn]] void finish_fiber(Block& block, Fiber& fiber);
+// No fiber of the current block can go on.
+[[noreturn]] void report_deadlock(const Block& block);
 // Give up the current block, whatever its fibers do.
 [[noreturn]] void leave_block();
 
+// ------------------------------------------------------------------------------------------------------ polling.cpp
+
+// No fiber of the worker's block could run: give the CPU away for a moment. Does not return if the launch is stuck.
+void rest(Worker& worker);
+// One of them can go on.
+void poll_answered(Worker& worker);
+
 // --------------------------------------------------------------------------------------------------------- warp.cpp
+
+// Take part in a collective of the lanes in `mask` and return this lane's result. `kind` and `width` must be the same
+// in all lanes, `value` and `operand` are each lane's own.
+uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Collective&), int kind, int width,
+                    uint64_t value, int32_t operand);
+// For the `run` of a collective that a GPU defines for whole warps only.
+void require_whole_warp(const Collective& collective);
 
 // Called when `warp` has lost a lane: the collectives may now be complete.
 void complete_collectives(Block& block, Warp& warp);
@@ -134,6 +193,22 @@ void complete_collectives(Block& block, Warp& warp);
 // ------------------------------------------------------------------------------------------------------ barrier.cpp
 
 void release_if_complete(Block& block, Barrier& barrier);
+
+// ------------------------------------------------------------------------------------------------------- shared.cpp
+
+// Where in shared memory `bytes` bytes lie, a multiple of which they must begin at, or a report.
+uint32_t shared_offset(const void* address, int bytes, int line);
+// Note an access of the current fiber, for the count of bank conflicts.
+void note_access(uint32_t offset, int bytes, int line);
+// Count the accesses that are still open.
+void close_accesses(Block& block, Warp& warp);
+// How often `count` lanes, each accessing the aligned unit of memory with such a number, must wait for each other if
+// there are `banks` banks of that width: as often as the fullest bank has different units, less one.
+int bank_conflicts(const uint32_t* units, int count, int banks);
+
+// -------------------------------------------------------------------------------------------------------- async.cpp
+
+void finish_copies(Fiber& fiber);
 
 // ------------------------------------------------------------------------------------------------------- faults.cpp
 

@@ -32,10 +32,12 @@ tk_error* claim_error(tk_kind kind, int line) {
   return &error;
 }
 
-void publish_error() {
+void publish_news(const Launch& launch) {
   const uint64_t one = 1;
-  if (write(tk_worker->launch->event, &one, sizeof one) < 0) abort();  // a descriptor of our own
+  if (write(launch.event, &one, sizeof one) < 0) abort();  // a descriptor of our own
 }
+
+void publish_error() { publish_news(*tk_worker->launch); }
 
 Text message_of(tk_error& error) { return Text(error.message, sizeof error.message); }
 

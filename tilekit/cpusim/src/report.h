@@ -25,6 +25,8 @@ class Text {
 // Call it and what follows inside a Critical, and publish_error() at the end.
 tk_error* claim_error(tk_kind kind, int line);
 void publish_error();
+// Something happened that the launch's watching thread must see.
+void publish_news(const Launch& launch);
 // A further fact, for print(); past TK_NOTES they all go to the last.
 Text new_note(tk_error& error, int line);
 Text message_of(tk_error& error);

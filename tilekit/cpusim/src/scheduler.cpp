@@ -81,23 +81,38 @@ void describe_waiting(const Block& block, tk_error& error) {
   }
 }
 
-[[noreturn]] void report_deadlock(const Block& block) {
-  {
-    Critical guard;
-    if (tk_error* error = claim_error(TK_DEADLOCK, 0)) {
-      const tk_dim3 at = block.fibers[0].block_idx;
-      error->block = at;
-      message_of(*error).print("deadlock: no thread of block (%u, %u, %u) can go on", at.x, at.y, at.z);
-      describe_waiting(block, *error);
-      publish_error();
-    }
+void describe_other_blocks(tk_error& error) {
+  const Launch& launch = *tk_worker->launch;
+  const int running = launch.running.load();
+  const uint64_t begun = launch.next_block.load();
+  if (running > 1) new_note(error, 0).print("the other %d blocks that have begun wait as well", running - 1);
+  if (begun >= launch.block_count) return;
+  new_note(error, 0).print("%llu blocks have not begun: no more than %d fit into the simulator at a time",
+                           static_cast<unsigned long long>(launch.block_count - begun), launch.worker_count);
+}
+
+// Make the fibers that poll ready to look again; whether there are any.
+bool wake_pollers(Block& block) {
+  bool any = false;
+  for (int i = 0; i < block.warp_count; ++i) {
+    Warp& warp = block.warps[i];
+    any |= warp.polling != 0;
+    warp.ready |= warp.polling;
+    warp.polling = 0;
   }
-  leave_block();
+  return any;
+}
+
+// The next fiber to run, perhaps after others have done what it waits for.
+Fiber& next_fiber(Block& block, const Fiber& fiber) {
+  if (Fiber* const next = next_ready(block, fiber)) return *next;
+  if (!wake_pollers(block)) report_deadlock(block);
+  rest(*block.worker);
+  return *next_ready(block, fiber);
 }
 
 void switch_from(Block& block, Fiber& fiber) {
-  Fiber* const next = next_ready(block, fiber);
-  if (next == nullptr) report_deadlock(block);
+  Fiber* const next = &next_fiber(block, fiber);
   if (next == &fiber) return;
   ++block.worker->counters.switches;
   tk_current = next;
@@ -106,6 +121,21 @@ void switch_from(Block& block, Fiber& fiber) {
 
 }  // namespace
 
+void report_deadlock(const Block& block) {
+  {
+    Critical guard;
+    if (tk_error* error = claim_error(TK_DEADLOCK, 0)) {
+      const tk_dim3 at = block.fibers[0].block_idx;
+      error->block = at;
+      message_of(*error).print("deadlock: no thread of block (%u, %u, %u) can go on", at.x, at.y, at.z);
+      describe_waiting(block, *error);
+      if (tk_worker->launch->stuck.load()) describe_other_blocks(*error);
+      publish_error();
+    }
+  }
+  leave_block();
+}
+
 void wait_for(Block& block, Fiber& fiber, const Wait& wait, int line) {
   fiber.wait = &wait;
   fiber.line = line;
@@ -113,6 +143,13 @@ void wait_for(Block& block, Fiber& fiber, const Wait& wait, int line) {
   switch_from(block, fiber);
   fiber.wait = nullptr;
 }
+
+void poll_later(Block& block, Fiber& fiber, const Wait& wait, int line) {
+  fiber.warp->polling |= uint32_t(1) << fiber.lane;
+  wait_for(block, fiber, wait, line);
+}
+
+void yield(Block& block, Fiber& fiber) { switch_from(block, fiber); }
 
 void maybe_yield(Block& block, Fiber& fiber) {
   if (__builtin_expect(block.shuffled, 0)) switch_from(block, fiber);
@@ -124,12 +161,13 @@ void finish_fiber(Block& block, Fiber& fiber) {
   fiber.warp->ready &= ~lane;
   fiber.warp->alive &= ~lane;
   --block.alive;
+  finish_copies(fiber);
   // who waited for this thread no longer does
   complete_collectives(block, *fiber.warp);
   release_if_complete(block, block.barriers[0]);
+  if (fiber.warp->alive == 0) close_accesses(block, *fiber.warp);
   if (block.alive == 0) leave_block();
-  Fiber* const next = next_ready(block, fiber);
-  if (next == nullptr) report_deadlock(block);
+  Fiber* const next = &next_fiber(block, fiber);
   tk_current = next;
   void* unused;
   tk_switch(&unused, next->sp);

@@ -55,8 +55,8 @@ Collective& open(Warp& warp, uint32_t mask, int line) {
   leave_block();
 }
 
-// Take part in a collective of the lanes in `mask` and return this lane's result. `kind` and `width` must be the same
-// in all lanes, `value` and `operand` are each lane's own.
+}  // namespace
+
 uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Collective&), int kind, int width,
                     uint64_t value, int32_t operand) {
   Block& block = current_block();
@@ -89,6 +89,14 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
   }
   return c.result[fiber.lane];
 }
+
+void require_whole_warp(const Collective& c) {
+  if (c.arrived == kAllLanes) return;
+  fail(TK_DIVERGENCE, c.line, "%s takes all 32 lanes of a warp, and only %d are left", c.name,
+       __builtin_popcount(c.arrived));
+}
+
+namespace {
 
 template <class PerLane>
 void for_each_lane(uint32_t lanes, PerLane per_lane) {

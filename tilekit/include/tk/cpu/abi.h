@@ -147,6 +147,9 @@ struct tk_error {
 
 struct tk_counters {
   uint64_t blocks, threads, switches, collectives, barriers;
+  uint64_t mma;             // instructions, each of a whole warp
+  uint64_t copies;          // cp.async, each of a thread
+  uint64_t bank_conflicts;  // times that lanes of a warp had to take turns in shared memory
 };
 
 struct tk_result {

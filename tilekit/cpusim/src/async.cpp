@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// cp.async: copies are made when they are waited for, which is as late as PTX allows, so that a missing wait is seen.
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+namespace {
+
+// Room for one copy more: where those lay that are done, or in more memory if they are few.
+void make_room(Copies& copies) {
+  const int32_t under_way = copies.count - copies.first;
+  if (2 * under_way < copies.capacity) {
+    memmove(copies.copy, copies.copy + copies.first, sizeof(Copy) * under_way);
+    copies.first = 0;
+    copies.count = under_way;
+    return;
+  }
+  Critical guard;  // a fiber that is torn away would leave the heap locked
+  copies.capacity = copies.capacity ? 2 * copies.capacity : 32;
+  copies.copy = static_cast<Copy*>(realloc(copies.copy, sizeof(Copy) * copies.capacity));
+  if (copies.copy == nullptr) abort();
+}
+
+void perform(const Copy& copy) {
+  if (copy.from == nullptr) {
+    memset(copy.to, 0, copy.bytes);
+    return;
+  }
+  switch (copy.bytes) {  // of known sizes, so that no function is called and a fault is found to be ours
+    case 4: __builtin_memcpy(copy.to, copy.from, 4); break;
+    case 8: __builtin_memcpy(copy.to, copy.from, 8); break;
+    default: __builtin_memcpy(copy.to, copy.from, 16);
+  }
+}
+
+// Make those copies whose group comes before `end`.
+void perform_before(Fiber& fiber, uint32_t end) {
+  Copies& copies = fiber.copies;
+  const int line = fiber.line;
+  while (copies.first < copies.count && copies.copy[copies.first].group < end) {
+    const Copy& copy = copies.copy[copies.first++];
+    fiber.line = copy.line;  // whatever is wrong is wrong there
+    perform(copy);
+  }
+  fiber.line = line;
+  if (copies.first == copies.count) copies.first = copies.count = 0;
+}
+
+}  // namespace
+
+void finish_copies(Fiber& fiber) { perform_before(fiber, ~uint32_t(0)); }
+
+TK_EXPORT void tk_rt_cp_async(void* shared, const void* global, int bytes, int mask, int line) {
+  Fiber& fiber = current_fiber();
+  fiber.line = line;
+  note_access(shared_offset(shared, bytes, line), bytes, line);
+  if (mask && reinterpret_cast<uintptr_t>(global) % bytes) tk_rt_misaligned(global, bytes, line);
+  memset(shared, kSharedFill, bytes);
+  Copies& copies = fiber.copies;
+  if (copies.count == copies.capacity) make_room(copies);
+  const uint8_t* const from = mask ? static_cast<const uint8_t*>(global) : nullptr;
+  copies.copy[copies.count++] = {static_cast<uint8_t*>(shared), from, bytes, line, copies.group};
+  ++tk_worker->counters.copies;
+}
+
+TK_EXPORT void tk_rt_cp_async_commit_group() { ++current_fiber().copies.group; }
+
+TK_EXPORT void tk_rt_cp_async_wait_group(int under_way) {
+  Fiber& fiber = current_fiber();
+  const uint32_t committed = fiber.copies.group, allowed = under_way;
+  if (committed > allowed) perform_before(fiber, committed - allowed);
+}
+
+TK_EXPORT void tk_rt_cp_async_wait_all() { finish_copies(current_fiber()); }
