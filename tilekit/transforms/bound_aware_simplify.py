@@ -17,6 +17,7 @@ from tilekit.ir.analysis.scalar_analysis import Facts, analyze, box_of
 from tilekit.ir.func import Function
 from tilekit.ir.functors import IRRewriter
 from tilekit.ir.inst import Instruction, Role
+from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst
 from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
 from tilekit.ir.stmt import DeclareStmt, ForStmt, IfStmt, LetStmt, SeqStmt, Stmt, WhileStmt
 from tilekit.ir.tools.instruction_collector import collect
@@ -86,7 +87,8 @@ class _Rewriter(IRRewriter):
                 changes[name] = exprs if all(a is b for a, b in zip(exprs, simpler, strict=True)) else simpler
             elif value is not None:
                 changes[name] = simplifier.simplify(value)
-        if isinstance(inst, (LoadGlobalGenericInst, StoreGlobalGenericInst)) and _is(changes.get("mask"), True):
+        masked = isinstance(inst, (LoadGlobalGenericInst, StoreGlobalGenericInst, CopyAsyncGenericInst))
+        if masked and _is(changes.get("mask"), True):
             changes["mask"] = None
         rewritten = super().visit_Instruction(inst.replace(**changes))
         assert isinstance(rewritten, Instruction)

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.dot import DotInst
 from tilekit.ir.instructions.elementwise import Elementwise
 from tilekit.ir.instructions.register import AssignInst
 from tilekit.ir.stmt import Stmt
@@ -64,11 +66,15 @@ def _one_layout(target: RegisterTensor, source: RegisterTensor) -> bool:
     return target is not source and target.optional_layout == source.optional_layout
 
 
+# what reads and writes tiles
+_User: TypeAlias = "Instruction | stmts.TensorItemValueStmt"
+
+
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where an instruction stands: its number in program order, its block, and which statement of it it is."""
+    """Where a user of tiles stands: its number in program order, its block, and which statement of it it is."""
 
-    inst: Instruction
+    inst: _User
     number: int
     block: Sequence[Stmt]
     index: int
@@ -95,6 +101,9 @@ class _Uses:
             match stmt:
                 case stmts.InstStmt():
                     self._instruction(stmt.inst, block, index)
+                case stmts.TensorItemValueStmt():
+                    self.reads.setdefault(stmt.tensor, []).append(_Place(stmt, self.count, block, index))
+                    self.count += 1
                 case stmts.ForStmt() | stmts.WhileStmt() | stmts.LetStmt():
                     self._block(stmt.body)
                 case stmts.IfStmt():
@@ -124,18 +133,28 @@ class _Uses:
         target, source = copy.inst.register_output, copy.inst.x
         places = [*self.reads[source], *self.writes.get(source, [])]
         first = min(places, key=lambda place: place.number)
-        if first.block is not copy.block or first.inst.output is not source:
+        maker = first.inst
+        if first.block is not copy.block or not isinstance(maker, Instruction) or maker.output is not source:
             return False
         between = copy.block[first.index : copy.index]
-        inside = {inst for stmt in between for inst in collect(stmt, Instruction)}
+        inside: set[_User] = {user for stmt in between for user in collect(stmt, _USERS)}
         if any(place.inst not in inside for place in places if place.inst is not copy.inst):
             return False
         if any(collect(stmt, (stmts.BreakStmt, stmts.ReturnStmt)) for stmt in between):
             return False
-        used = [inst for inst in inside if target in (*inst.inputs, inst.output)]
-        return all(inst is first.inst and _reads_before_it_writes(inst, target) for inst in used)
+        used = [user for user in inside if target in _tensors(user)]
+        return all(user is maker for user in used) and (not used or _reads_before_it_writes(maker, target))
+
+
+_USERS = (Instruction, stmts.TensorItemValueStmt)
+
+
+def _tensors(user: _User) -> tuple[Tensor | None, ...]:
+    return (*user.inputs, user.output) if isinstance(user, Instruction) else (user.tensor,)
 
 
 def _reads_before_it_writes(inst: Instruction, tile: RegisterTensor) -> bool:
     """Whether `inst` may write its result over its operand `tile`: each position depends on the same position alone."""
+    if isinstance(inst, DotInst):
+        return tile is inst.c and tile not in (inst.a, inst.b)
     return isinstance(inst, Elementwise) and tile.shape == inst.register_output.shape

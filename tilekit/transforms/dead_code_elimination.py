@@ -120,6 +120,8 @@ def _makes(stmt: Stmt) -> Iterable[Thing]:
             return inst.writes
         case stmts.DeclareStmt(var=var) | stmts.AssignStmt(var=var) | stmts.ForStmt(iter_var=var):
             return (var,)
+        case stmts.TensorItemValueStmt(var=var) | stmts.TensorItemPtrStmt(ptr_var=var):
+            return (var,)
         case stmts.LetStmt(bind_vars=bind_vars):
             return bind_vars
         case _:
@@ -130,15 +132,22 @@ def _needs(stmt: Stmt) -> Iterable[Thing]:
     """What a statement that is alive asks for by itself, without the statements in it."""
     match stmt:
         case stmts.InstStmt(inst=inst):
-            views = [t for t in (*inst.inputs, inst.output) if isinstance(t, GlobalTensor)]
-            exprs = [e for view in views for e in (*view.layout.shape, *view.layout.strides)]
-            return (*inst.inputs, *_variables(*inst.exprs, *exprs))
+            return (*inst.inputs, *_variables(*inst.exprs, *_layout_exprs(*inst.inputs, inst.output)))
         case stmts.ForStmt(extent=expr) | stmts.WhileStmt(cond=expr) | stmts.IfStmt(cond=expr):
             return _variables(expr)
         case stmts.DeclareStmt(init=expr) | stmts.AssignStmt(value=expr):
             return () if expr is None else _variables(expr)
+        case stmts.TensorItemValueStmt(tensor=tensor, offsets=offsets):
+            return (tensor, *_variables(*offsets, *_layout_exprs(tensor)))
+        case stmts.TensorItemPtrStmt(tensor=tensor, offsets=offsets):
+            return (tensor, *_variables(*offsets, *_layout_exprs(tensor)))
         case _:
             return ()
+
+
+def _layout_exprs(*tensors: Tensor | None) -> Iterable[Expr]:
+    views = [tensor for tensor in tensors if isinstance(tensor, GlobalTensor)]
+    return [expr for view in views for expr in (*view.layout.shape, *view.layout.strides)]
 
 
 def _variables(*exprs: Expr) -> tuple[Var, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Set
 
 from tilekit.ir.func import Function
-from tilekit.ir.stmt import DeclareStmt, SeqStmt, Stmt
+from tilekit.ir.stmt import DeclareStmt, SeqStmt, Stmt, TensorItemPtrStmt, TensorItemValueStmt
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir.scalar import Var
 
@@ -32,9 +32,19 @@ def is_empty(stmt: Stmt | None) -> bool:
 
 def redeclared(func: Function) -> Set[Var]:
     """Variables that are declared more than once, each time in a block of its own."""
-    return {var for var, count in Counter(stmt.var for stmt in collect(func, DeclareStmt)).items() if count > 1}
+    declared = [*map(_declared, collect(func, (DeclareStmt, TensorItemValueStmt, TensorItemPtrStmt)))]
+    return {var for var, count in Counter(declared).items() if var is not None and count > 1}
+
+
+def _declared(stmt: Stmt) -> Var | None:
+    """The variable that a statement makes for the rest of its block."""
+    match stmt:
+        case DeclareStmt(var=var) | TensorItemValueStmt(var=var) | TensorItemPtrStmt(ptr_var=var):
+            return var
+        case _:
+            return None
 
 
 def needs_a_block(body: Stmt, redeclared: Set[Var]) -> bool:
     """Whether the statements of `body` must stay a block of their own, for the sake of what they declare."""
-    return any(isinstance(child, DeclareStmt) and child.var in redeclared for child in flattened(body))
+    return any(_declared(child) in redeclared for child in flattened(body))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,12 +13,24 @@ from typing import TypeAlias
 from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.diag.span import Span
+from tilekit.dtypes import DataType, PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
 from tilekit.ir.inst import REGISTRY, Instruction
+from tilekit.ir.instructions.shared import (
+    AllocateSharedInst,
+    FreeSharedInst,
+    PermuteSharedInst,
+    ReshapeSharedInst,
+    SliceSharedInst,
+)
+from tilekit.ir.instructions.transform import AnnotateLayoutInst
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
+from tilekit.ir.layout import RegisterLayout
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import Stmt
-from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.ir.surface import check_offsets
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools import invariants
 from tilekit.lowir import scalar
@@ -41,17 +53,19 @@ class _Kind(enum.Enum):
     LOOP = "the variable of a loop"
     LET = "a name for one value"
     MUTABLE = "a mutable variable"
+    ITEM = "the value of an element"
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What has happened on every path that leads here."""
+    """What has happened on every path that leads here, and what memory was freed on some of them."""
 
-    defined: frozenset[Tensor]
-    written: frozenset[Tensor | Var]
+    defined: frozenset[Tensor] = frozenset()
+    written: frozenset[Tensor | Var] = frozenset()
+    freed: frozenset[SharedTensor] = frozenset()
 
     def meet(self, other: _Facts) -> _Facts:
-        return _Facts(self.defined & other.defined, self.written & other.written)
+        return _Facts(self.defined & other.defined, self.written & other.written, self.freed | other.freed)
 
 
 # None: no path leads here, so everything has happened
@@ -66,15 +80,21 @@ def _meet(facts: Iterable[_Reached]) -> _Reached:
 
 
 class _FunctionVerifier:
-    """Walks a function once, in the order in which it runs; loops need no second walk, for facts only grow in them."""
+    """Walks a function in the order in which it runs.
+
+    A loop is walked a second time only where it frees shared memory that its next round may use: all other facts grow.
+    """
 
     def __init__(self, func: Function) -> None:
         self.func = func
         self.scope: dict[Var, _Kind] = {}
-        self.facts: _Reached = _Facts(frozenset(), frozenset())
+        self.facts: _Reached = _Facts()
         # what holds at each `break` of the loops around, innermost last
         self.breaks: list[list[_Reached]] = []
         self.made_at: dict[Tensor, Span | None] = {}
+        # whose memory a shared tensor shows, and where memory was freed
+        self.memory_of: dict[SharedTensor, SharedTensor] = {}
+        self.freed_at: dict[SharedTensor, Span | None] = {}
 
     # ------------------------------------------------------------------------------------------------- functions
 
@@ -136,6 +156,16 @@ class _FunctionVerifier:
                 self._declare(var, _Kind.MUTABLE, stmt.span, written=init is not None)
             case stmts.AssignStmt(var=var, value=value):
                 self._assign(var, value, stmt.span)
+            case stmts.TensorItemValueStmt(var=var, tensor=tensor, offsets=offsets):
+                self._item(tensor, offsets, stmt.span)
+                self._item_type(var, tensor.dtype, stmt.span)
+            case stmts.TensorItemPtrStmt(ptr_var=var, tensor=tensor, offsets=offsets):
+                if isinstance(tensor, RegisterTensor):
+                    raise _error(
+                        "TK191", f"{self._names.name(tensor)} lies in registers, which have no address", stmt.span
+                    )
+                self._item(tensor, offsets, stmt.span)
+                self._item_type(var, PointerType(tensor.dtype), stmt.span)
             case stmts.BreakStmt():
                 if not self.breaks:
                     raise _error("TK191", "break stands outside of a loop", stmt.span)
@@ -171,14 +201,21 @@ class _FunctionVerifier:
     def _loop(self, body: Stmt, *, certain: bool, endless: bool) -> None:
         """A loop; it runs at least once where that is `certain`, and ends by `break` alone where it is `endless`."""
         before = self.facts
-        self.breaks.append([])
-        with self._block():
-            self.stmt(body)
-        after = [*self.breaks.pop()]
+        after = self._round(body)
+        if before is not None and self.facts is not None and not self.facts.freed <= before.freed:
+            self.facts = replace(before, freed=before.freed | self.facts.freed)
+            after = self._round(body)
         if not endless:
             after.append(self.facts)
             after.extend([] if certain else [before])
         self.facts = _meet(after)
+
+    def _round(self, body: Stmt) -> list[_Reached]:
+        """Walk the body of a loop once; what holds at each of its breaks."""
+        self.breaks.append([])
+        with self._block():
+            self.stmt(body)
+        return self.breaks.pop()
 
     def _if(self, stmt: stmts.IfStmt) -> None:
         self._condition(stmt.cond, stmt.span)
@@ -247,6 +284,7 @@ class _FunctionVerifier:
         self._scalars(inst, span)
         with self._placed(span):
             invariants.check_instruction(inst)
+        self._rules(inst, span)
         for tensor in inst.writes:
             if tensor is not inst.output or inst.gives_value:
                 self._wrote(tensor)
@@ -254,7 +292,12 @@ class _FunctionVerifier:
             self._output(inst.output, span)
 
     def _defined(self, tensor: Tensor, span: Span | None) -> None:
-        if self.facts is None or tensor in self.facts.defined:
+        if self.facts is None:
+            return
+        if isinstance(tensor, SharedTensor) and (whole := self._memory(tensor)) in self.facts.freed:
+            error = _error("TK705", f"{self._names.name(tensor)} is used after its memory was freed", span)
+            raise error.noted("it is freed here", self.freed_at[whole])
+        if tensor in self.facts.defined:
             return
         if tensor not in self.made_at:
             raise _error("TK192", f"{self._names.name(tensor)} is used before it is defined", span)
@@ -266,6 +309,70 @@ class _FunctionVerifier:
             return
         error = _error("TK193", f"{self._names.name(tensor)} is read before it is written", span)
         raise error.noted("it is made here, without a value", self.made_at[tensor])
+
+    def _rules(self, inst: Instruction, span: Span | None) -> None:
+        """What an instruction does to memory, and what only the function around it can tell."""
+        match inst:
+            case AllocateSharedInst():
+                self.memory_of[inst.shared_output] = inst.shared_output
+                self._freed(inst.shared_output, False)
+            case SliceSharedInst() | PermuteSharedInst() | ReshapeSharedInst():
+                self.memory_of[inst.shared_output] = self._memory(inst.x)
+            case FreeSharedInst(tensor=tensor):
+                if (whole := self._memory(tensor)) is not tensor:
+                    name, shown = self._names.name(tensor), self._names.name(whole)
+                    message = f"{name} cannot be freed: it shows memory of {shown}, free that"
+                    raise _error("TK191", message, span)
+                self.freed_at[tensor] = span
+                self._freed(tensor, True)
+            case AllocateGlobalInst(tensor=tensor):
+                for expr in (*tensor.layout.shape, *tensor.layout.strides):
+                    for var in scalar.free_vars(expr):
+                        if var not in self.func.params:
+                            name = self._names.name(tensor)
+                            message = f"the size of the workspace {name} uses {_name(var)}, which is no parameter"
+                            raise _error("TK191", message, span)
+            case AnnotateLayoutInst(layout=RegisterLayout() as layout):
+                self._threads(layout, inst.inputs[0], span)
+            case _:
+                pass
+
+    def _memory(self, tensor: SharedTensor) -> SharedTensor:
+        return self.memory_of.get(tensor, tensor)
+
+    def _freed(self, tensor: SharedTensor, is_freed: bool) -> None:
+        if self.facts is not None:
+            freed = self.facts.freed
+            self.facts = replace(self.facts, freed=freed | {tensor} if is_freed else freed - {tensor})
+
+    def _item(
+        self, tensor: RegisterTensor | SharedTensor | GlobalTensor, offsets: Sequence[Expr], span: Span | None
+    ) -> None:
+        """Check which element of which tensor is meant."""
+        self._defined(tensor, span)
+        self._written(tensor, span)
+        for offset in offsets:
+            self._expr(offset, span)
+        name = self._names.name(tensor)
+        if isinstance(tensor, RegisterTensor):
+            if tensor.size != 1 or offsets:
+                raise _error(
+                    "TK191", f"{name} has {tensor.size} elements: only a tile of one is read as a number", span
+                )
+            return
+        with self._placed(span):
+            check_offsets(f"an element of {name}", len(tensor.shape), offsets)
+        if isinstance(tensor, SharedTensor):
+            for dim, (offset, extent) in enumerate(zip(offsets, tensor.shape, strict=True)):
+                at = scalar.constant_value(offset)
+                if at is not None and not 0 <= at < extent:
+                    message = f"{name} has {extent} elements along dimension {dim}, there is no element {at}"
+                    raise _error("TK191", message, span)
+
+    def _item_type(self, var: Var, wanted: DataType | PointerType, span: Span | None) -> None:
+        if (have := scalar.dtype_of(var)) != wanted:
+            raise _error("TK191", f"{_name(var)} is {have}, but the element makes it {wanted}", span)
+        self._declare(var, _Kind.ITEM, span)
 
     def _scalars(self, inst: Instruction, span: Span | None) -> None:
         bound = inst.bound_vars
@@ -284,10 +391,12 @@ class _FunctionVerifier:
             self.facts = replace(self.facts, defined=self.facts.defined | {tensor})
 
     def _layout(self, tensor: Tensor, span: Span | None) -> None:
+        if isinstance(tensor, RegisterTensor) and tensor.optional_layout is not None:
+            self._threads(tensor.optional_layout, tensor, span)
+
+    def _threads(self, layout: RegisterLayout, tensor: Tensor, span: Span | None) -> None:
         threads = self.func.metadata.num_threads
-        if not isinstance(tensor, RegisterTensor) or tensor.optional_layout is None:
-            return
-        if (wanted := tensor.optional_layout.spatial_size) != threads:
+        if (wanted := layout.spatial_size) != threads:
             name = self._names.name(tensor)
             raise _error("TK303", f"the layout of {name} is for {wanted} threads, but {threads} run it", span)
 
