@@ -4,9 +4,11 @@
 import itertools
 import math
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shared_layout import SharedLayout, Swizzle
 
 EXTENTS = (1, 2, 3, 4, 6, 8)
 BINARY_EXTENTS = (1, 2, 4, 8)
@@ -63,3 +65,28 @@ def places(layout):
 
 def indices(shape):
     return itertools.product(*map(range, shape))
+
+
+SWIZZLES = st.builds(
+    lambda base, bits, more: Swizzle(base, bits, bits + more), st.integers(0, 2), st.integers(1, 2), st.integers(0, 1)
+)
+SWIZZLE_OR_NONE = st.none() | SWIZZLES
+
+
+@st.composite
+def shared_layouts(draw, shape=None, swizzles=SWIZZLE_OR_NONE):
+    """Any layout of `shape` in shared memory, its modes in any order and with gaps, not in canonical form."""
+    shape = draw(extents()) if shape is None else shape
+    mode_shape = list(itertools.chain.from_iterable(draw(factorizations(extent)) for extent in shape))
+    strides = [0] * len(mode_shape)
+    span = 1
+    for mode in draw(st.permutations(range(len(mode_shape)))):
+        strides[mode] = span
+        span = span * mode_shape[mode] + (draw(st.integers(0, 3)) if draw(st.integers(0, 4)) == 0 else 0)
+    return SharedLayout(tuple(shape), tuple(mode_shape), tuple(strides), draw(swizzles))
+
+
+def grids(layout):
+    """Where the elements lie, for many places where the tile may start: all that a layout says."""
+    index = np.indices(layout.shape)
+    return [np.zeros(layout.shape, dtype=int) + layout(*index, start=start) for start in range(130)]

@@ -469,6 +469,8 @@ def _rows(
     reg: RegisterLayout, outer: RegisterLayout, across: int, along: int, row_size: int, count: int
 ) -> RegisterLayout | None:
     """Who gives the address of which row, where a warp's matrices are in `outer`, `count` to an instruction."""
+    if outer.local_size % count != 0:
+        return None
     inside = [extent // by for extent, by in zip(reg.shape, outer.shape, strict=True)]
     matrices = [digit.part(inside[digit.dim], digit.extent) for digit in outer.local_digits]
     warps = [p.part(inside[p.dim], p.extent) if isinstance(p, Digit) else p for p in outer.spatial_digits]
