@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
-TARGETS = ["widgets", "hello", "test", "test-slow", "test-gpu", "bench", "lint", "lab", "clean", "help"]
+TARGETS = ["widgets", "hello", "smoke", "test", "test-slow", "test-gpu", "bench", "lint", "lab", "clean", "help"]
 
 
 def make(*arguments: str) -> str:
@@ -26,7 +26,7 @@ def test_make_alone_explains_every_target():
     assert make("help") == make()
 
 
-@pytest.mark.parametrize("target", ["hello", "test", "test-slow", "test-gpu", "bench", "lint", "lab"])
+@pytest.mark.parametrize("target", ["hello", "smoke", "test", "test-slow", "test-gpu", "bench", "lint", "lab"])
 def test_a_python_of_ones_own_needs_no_environment(target: str):
     would_run = make("--dry-run", "--always-make", target, "PYTHON=python3")
     assert "python3 " in would_run
