@@ -27,6 +27,10 @@ class Surface:
         """A tile without dimensions that holds `value` in the dtype of `like`."""
         raise errors.LanguageError("TK101", "tile instructions only work inside a kernel's __call__ or its methods")
 
+    def _expand(self, expr: Expr) -> Expr:
+        """The expression with every variable that has one value replaced by it, as a launch can compute it."""
+        raise errors.LanguageError("TK101", "tile instructions only work inside a kernel's __call__ or its methods")
+
     def _tile(self, op: str, x: object) -> None:
         if not isinstance(x, RegisterTensor):
             raise errors.LanguageError(

@@ -92,6 +92,9 @@ class KernelMethods(
     def _fill(self, value: Number, like: RegisterTensor) -> RegisterTensor:
         return operators.filled(self._builder, value, like)
 
+    def _expand(self, expr: Expr) -> Expr:
+        return self._builder.expand(expr)
+
     @property
     def attrs(self) -> Attributes:
         """The launch facts: set `attrs.blocks` to the grid and `attrs.warps` to the warps of a block."""

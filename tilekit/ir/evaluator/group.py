@@ -49,7 +49,7 @@ class Launch:
     windows: Mapping[Var, Window]  # which memory each pointer parameter points into
     workspaces: Mapping[GlobalTensor, Window]
     step_limit: int
-    printed: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list[str])
 
 
 class Group:

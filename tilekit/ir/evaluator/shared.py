@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 from tilekit.ir.evaluator.memory import Elements, Memory, Window
 from tilekit.ir.machine import Array, Mask, Value
 from tilekit.ir.tensor import SharedTensor
+
+
+# what there is left to do of a copy
+Landing: TypeAlias = Callable[[], None]
 
 
 @dataclass(eq=False)
@@ -55,10 +60,10 @@ class View:
 
 @dataclass
 class Copies:
-    """The copies that a thread group has started and not waited for, each as what there is left to do."""
+    """The copies that a thread group has started and not waited for."""
 
-    started: list[Callable[[], None]] = field(default_factory=list)
-    groups: list[list[Callable[[], None]]] = field(default_factory=list)
+    started: list[Landing] = field(default_factory=list[Landing])
+    groups: list[list[Landing]] = field(default_factory=list[list[Landing]])
 
     def commit(self) -> None:
         self.groups.append(self.started)

@@ -76,5 +76,13 @@ class WorkspaceMethods(Surface):
         """
         if not isinstance(dtype, DataType):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError("TK215", f"global_tensor needs a type such as float32, got {dtype!r}")
-        place = GlobalLayout.row_major([size("shape", extent) for extent in shape]) if layout is None else layout
+        extents = [self._expand(size("shape", extent)) for extent in shape]
+        place = GlobalLayout.row_major(extents)
+        if layout is not None:
+            if len(layout.shape) != len(extents):
+                raise errors.LanguageError(
+                    "TK213",
+                    f"global_tensor: the layout has {len(layout.shape)} dimensions, the shape {len(extents)}",
+                )
+            place = GlobalLayout(tuple(extents), tuple(map(self._expand, layout.strides)))
         return self._emit(AllocateGlobalInst.create(GlobalTensor.create(dtype, place), requires_clean))
