@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tilekit import dtypes
 from tilekit.diag import errors, suggest
 from tilekit.ir.inst import Instruction
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
@@ -57,7 +57,7 @@ class Surface:
         """Both operands as tiles: a scalar takes the dtype of the other side."""
         if isinstance(x, RegisterTensor):
             return x, y if isinstance(y, RegisterTensor) else self._fill(y, x)
-        self._tile(op, y)
+        self._tile(op, x if isinstance(x, Tensor) else y)
         assert isinstance(y, RegisterTensor)
         return self._fill(x, y), y
 
@@ -125,6 +125,8 @@ def describe(value: object) -> str:
         return f"a run-time {dtype}" if constant is None else f"{dtype}({constant})"
     if value is None:
         return "None"
+    if type(value).__repr__ is object.__repr__:
+        return f"an object of {type(value).__name__}"
     text = repr(value)
     return f"{text if len(text) <= 60 else 'a value'} of type {type(value).__name__}"
 

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import Any
 
 from tilekit.diag import errors
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.surface import broadcast_shapes, describe
-from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang import operators, values
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
+from tilekit.lang import operators, subscripts, values
 from tilekit.lang.calls import Calls
 from tilekit.lang.expressions import unsupported
 from tilekit.lang.frame import Unavailable
 from tilekit.lang.methods import KernelMethods
+from tilekit.lang.subscripts import Part
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -54,9 +56,12 @@ class Assignment(Calls):
                 if updated is not old:
                     self.set_attribute(container, attr, updated)
             case ast.Subscript(value=owner, slice=index):
-                container = self.evaluate(owner)
-                if values.is_runtime(container):
-                    raise errors.LanguageError("TK103", f"{describe(container)} cannot be written by index")
+                container = self._container(owner)
+                if isinstance(container, RegisterTensor):
+                    part = self._writable(owner, container, index)
+                    old = subscripts.read(self.builder, part)
+                    subscripts.write(self.builder, part, self._augmented(old, node, in_place=False))
+                    return
                 key = self.index(container, index)
                 old = self.host(lambda: container[key])
                 updated = self._augmented(old, node, in_place=self._is_alone(old))
@@ -104,9 +109,10 @@ class Assignment(Calls):
             case ast.Attribute(value=owner, attr=attr):
                 self.set_attribute(self.evaluate(owner), attr, value)
             case ast.Subscript(value=owner, slice=index):
-                container = self.evaluate(owner)
-                if values.is_runtime(container):
-                    raise errors.LanguageError("TK103", f"{describe(container)} cannot be written by index")
+                container = self._container(owner)
+                if isinstance(container, RegisterTensor):
+                    subscripts.write(self.builder, self._writable(owner, container, index), value)
+                    return
                 key = self.index(container, index)
                 self.host(operators.set_item, container, key, self.bindings.snapshot(value))
             case _:
@@ -122,6 +128,45 @@ class Assignment(Calls):
                 self.frame.names[target.id] = Unavailable("is being bound")
         for target, part in zip(targets, parts, strict=True):
             self.unpack(target.value if isinstance(target, ast.Starred) else target, part)
+
+    def _container(self, node: ast.expr) -> Any:
+        """What an item is assigned to."""
+        if isinstance(node, ast.Subscript):
+            outer = self.evaluate(node.value)
+            if isinstance(outer, RegisterTensor):
+                raise errors.LanguageError(
+                    "TK103", "a part of a part of a tile cannot be written", help="write x[i, j] = … for x[i][j] = …"
+                )
+            with self.at(node):
+                found = self.subscripted(outer, node.slice)
+            container = found.tensor if isinstance(found, Part) else found
+        else:
+            container = self.evaluate(node)
+        if isinstance(container, (SharedTensor, GlobalTensor)):
+            where = "shared" if isinstance(container, SharedTensor) else "global"
+            raise errors.LanguageError(
+                "TK103",
+                f"{describe(container)} cannot be written by index",
+                help=f"store a tile there: self.store_{where}(t, tile, offsets=[…])",
+            )
+        if isinstance(container, Expr):
+            raise errors.LanguageError("TK103", f"{describe(container)} cannot be written by index")
+        if isinstance(container, RegisterTensor) and not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            raise errors.LanguageError(
+                "TK103", "a tile without a name cannot be written: nobody could read it", help="give it a name first"
+            )
+        return container
+
+    def _writable(self, owner: ast.expr, tile: RegisterTensor, index: ast.expr) -> Part:
+        """The part of a tile to write; a tile that others hold too becomes one of the owner's own first."""
+        with self.consuming(True):
+            part = self.part(tile, index)
+        is_callers = isinstance(owner, ast.Name) and self.bindings.belongs_to_caller(tile)
+        if self._is_alone(tile) or is_callers:
+            return part
+        own = self.bindings.copy_of(tile)
+        self.unpack(owner, own)
+        return dataclasses.replace(part, tensor=own)
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         if values.is_runtime(owner):

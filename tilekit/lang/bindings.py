@@ -19,9 +19,9 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.instructions.register import AllocateRegisterInst, AssignInst
-from tilekit.ir.stmt import DeclareStmt, Stmt
+from tilekit.ir.stmt import Stmt
 from tilekit.ir.surface import describe
-from tilekit.ir.tensor import RegisterTensor, Tensor
+from tilekit.ir.tensor import RegisterTensor, SharedTensor, Tensor
 from tilekit.lang import handover, objects, values
 from tilekit.lang.builder import Builder
 from tilekit.lang.frame import Frame, Unavailable
@@ -192,6 +192,7 @@ class Bindings:
 
     def _write_owned(self, name: str, storage: Any, value: Any, since: int | None) -> None:
         before, after = describe(storage), describe(value)
+        after = "another one" if before == after else after
 
         def complaint() -> errors.LanguageError:
             return errors.LanguageError(
@@ -250,9 +251,7 @@ class Bindings:
             kind = scalar.dtype_of(scalar.as_expr(model))
             if not values.is_runtime(model) and any(isinstance(value, float) for value in candidates):
                 kind = dtypes.float32
-            variable = scalar.var(name, kind)
-            self.builder.append(DeclareStmt(variable, None, span=self.builder.span))
-            return variable
+            return self.builder.reserve(name, kind)
         return Unavailable(f"is {describe(model)} on one path through an if, and another value on the other")
 
 
@@ -274,6 +273,8 @@ def _advice(name: str, storage: Any, value: Any) -> str | None:
     if isinstance(value, Expr) and isinstance(storage, Expr):
         wanted, given = scalar.dtype_of(storage), scalar.dtype_of(value)
         return f"write {wanted}(…), or declare it before: {name}: {given} = …"
+    if isinstance(storage, SharedTensor) and isinstance(value, SharedTensor):
+        return "make one tensor of the two, with one more dimension, and change the index: s[stage]"
     if isinstance(value, float) and isinstance(storage, Expr):
         return f"declare it before: {name}: float32 = …"
     return "use another name for the new value"

@@ -9,8 +9,20 @@ from typing import Any
 
 from tilekit.diag import errors
 from tilekit.diag.span import Span
+from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.inst import Instruction
-from tilekit.ir.stmt import AssignStmt, BreakStmt, DeclareStmt, IfStmt, InstStmt, ReturnStmt, SeqStmt, Stmt
+from tilekit.ir.instructions.memory import GlobalViewInst
+from tilekit.ir.stmt import (
+    AssignStmt,
+    BreakStmt,
+    DeclareStmt,
+    IfStmt,
+    InstStmt,
+    ReturnStmt,
+    SeqStmt,
+    Stmt,
+    TensorItemValueStmt,
+)
 from tilekit.ir.tensor import Tensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -28,6 +40,10 @@ class Builder:
         self.made_at: dict[Tensor, Span | None] = {}
         # the expression that a never reassigned variable stands for: launch attributes look through it
         self.values: dict[Var, Expr] = {}
+        # variables that are assigned after their first value
+        self.mutable: set[Var] = set()
+        # where a view of global memory begins, if that does not change
+        self.pointers: dict[Tensor, Expr] = {}
 
     @property
     def depth(self) -> int:
@@ -71,14 +87,30 @@ class Builder:
         self.append(InstStmt(placed, span=self.span))
         if placed.output is not None:
             self.made_at.setdefault(placed.output, self.span)
+        if isinstance(placed, GlobalViewInst) and not any(v in self.mutable for v in scalar.free_vars(placed.ptr)):
+            self.pointers[placed.view] = placed.ptr
         return placed.output
 
     def declare(self, name: str, value: Expr, *, mutable: bool = False) -> Var:
         """A new variable with this value; a `mutable` one will be assigned."""
         variable = scalar.var(name, scalar.dtype_of(value))
-        if not mutable:
+        last = self._blocks[-1][-1] if self._blocks[-1] else None
+        if mutable:
+            self.mutable.add(variable)
+        elif isinstance(last, TensorItemValueStmt) and last.var is value:
+            # nobody has seen the element's own variable yet
+            self._blocks[-1][-1] = last.replace(var=variable)
+            return variable
+        else:
             self.values[variable] = value
         self.append(DeclareStmt(variable, value, span=self.span))
+        return variable
+
+    def reserve(self, name: str, dtype: DataType | PointerType) -> Var:
+        """A variable that has no value yet and will be assigned."""
+        variable = scalar.var(name, dtype)
+        self.mutable.add(variable)
+        self.append(DeclareStmt(variable, None, span=self.span))
         return variable
 
     def assign(self, variable: Var, value: Expr) -> None:

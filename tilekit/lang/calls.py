@@ -19,7 +19,7 @@ from tilekit.diag.sources import Sources
 from tilekit.dtypes import DataType
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang import handover, methods, objects, operators, source, values
+from tilekit.lang import handover, methods, objects, operators, source, tensor_methods, values
 from tilekit.lang.builder import Builder
 from tilekit.lang.classes import Class
 from tilekit.lang.frame import Frame
@@ -27,6 +27,7 @@ from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import DECORATED
 from tilekit.lang.scopes import Lambda, Scopes
 from tilekit.lang.source import FunctionSource
+from tilekit.lang.tensor_methods import TensorMethods
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
@@ -65,12 +66,21 @@ class Calls(Scopes):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
             return self._super()
         function = self.evaluate(node.func)
+        with self.consuming(self._is_instruction(function)):
+            args = self._positional(node)
+            kwargs = self._named_arguments(node)
+        return self.call(function, args, kwargs)
+
+    def _positional(self, node: ast.Call) -> list[Any]:
         args: list[Any] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 args.extend(self.host_items(self.evaluate(argument.value)))
             else:
                 args.append(self.evaluate(argument))
+        return args
+
+    def _named_arguments(self, node: ast.Call) -> dict[str, Any]:
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
@@ -78,7 +88,7 @@ class Calls(Scopes):
             for name in given.keys() & kwargs.keys():
                 raise errors.LanguageError("TK104", f"the argument {name} is given twice")
             kwargs.update(given)
-        return self.call(function, args, kwargs)
+        return kwargs
 
     def attribute(self, owner: Any, name: str) -> Any:
         """An attribute of a host object; a property of a class of the kernel is inlined like a method."""
@@ -143,30 +153,30 @@ class Calls(Scopes):
     # ----------------------------------------------------------------------------------------------------- instructions
 
     def _is_instruction(self, function: Any) -> TypeGuard[MethodType]:
-        return (
-            isinstance(function, MethodType)
-            and isinstance(function.__self__, KernelMethods)
-            and methods.is_language(function.__func__)
+        if not isinstance(function, MethodType):
+            return False
+        owner = function.__self__
+        return isinstance(owner, TensorMethods) or (
+            isinstance(owner, KernelMethods) and methods.is_language(function.__func__)
         )
 
     def _call_instruction(self, method: MethodType, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        name = f"{tensor_methods.name_of(method.__self__, self.builder.names)}.{method.__name__}"
         signature = inspect.signature(method)
-        if stranger := next((name for name in kwargs if name not in signature.parameters), None):
+        if stranger := next((key for key in kwargs if key not in signature.parameters), None):
             near = suggest(stranger, signature.parameters)
             raise errors.LanguageError(
                 "TK104",
-                f"self.{method.__name__} has no argument {stranger}",
-                help=f"did you mean {near}?" if near else f"its form is self.{method.__name__}{_form(signature)}",
+                f"{name} has no argument {stranger}",
+                help=f"did you mean {near}?" if near else f"its form is {name}{_form(signature)}",
             )
         try:
             signature.bind(*args, **kwargs)
         except TypeError as problem:
             raise errors.LanguageError(
-                "TK104",
-                f"self.{method.__name__}: {problem}",
-                help=f"its form is self.{method.__name__}{_form(signature)}",
+                "TK104", f"{name}: {problem}", help=f"its form is {name}{_form(signature)}"
             ) from None
-        given = {name: self._argument(value) for name, value in kwargs.items()}
+        given = {key: self._argument(value) for key, value in kwargs.items()}
         with self.explaining(*args, *kwargs.values()):
             return self.host(method, *map(self._argument, args), **given)
 

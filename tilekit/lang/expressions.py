@@ -16,21 +16,24 @@ from tilekit.diag.sources import Sources
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.stmt import Stmt
 from tilekit.ir.surface import describe
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
-from tilekit.lang import handover, methods, operators, values
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
+from tilekit.lang import handover, methods, operators, subscripts, tensor_methods, values
 from tilekit.lang.attributes import Attributes
 from tilekit.lang.bindings import Bindings
 from tilekit.lang.builder import Builder
 from tilekit.lang.frame import Frame
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.regions import Regions
+from tilekit.lang.subscripts import Part
+from tilekit.lang.tensor_methods import Element
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
 # the statements that make a value, and the value
 Side: TypeAlias = "tuple[list[Stmt], Any]"
 
-_TENSOR_ATTRIBUTES = {RegisterTensor: ("dtype", "shape", "size", "to"), GlobalTensor: ("dtype", "shape")}
+# what an element of memory is asked, for which nobody needs a tensor of that one element
+_OF_ELEMENTS = ("item", "item_ptr")
 
 
 class Expressions:
@@ -46,6 +49,8 @@ class Expressions:
         self.walruses: set[str] = set()
         # names called in the present statement, and attributes in it: one of them may be a method that sets attributes
         self.mentioned: set[str] = set()
+        # whether an instruction takes what is evaluated now, before any name in it can change
+        self.is_consumed = False
 
     @property
     def frames(self) -> list[Frame]:
@@ -67,6 +72,15 @@ class Expressions:
             raise error.located(span) from error.__cause__
         finally:
             self.builder.span = outer
+
+    @contextmanager
+    def consuming(self, is_consumed: bool) -> Generator[None]:
+        """Whether what is evaluated inside goes straight into an instruction."""
+        outer, self.is_consumed = self.is_consumed, is_consumed
+        try:
+            yield
+        finally:
+            self.is_consumed = outer
 
     @contextmanager
     def scope(self, frame: Frame) -> Generator[None]:
@@ -169,7 +183,15 @@ class Expressions:
             return self.host(operators.binary, node.op, left, right, self.builder)
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        return self.host(operators.unary, node.op, self.evaluate(node.operand), self.builder)
+        if isinstance(node.op, ast.Invert):
+            value = self._unread(node.operand)
+            element = self._element(value) if isinstance(value, Part) else None
+            if element is not None:
+                return element.item_ptr()
+            value = subscripts.read(self.builder, value) if isinstance(value, Part) else value
+        else:
+            value = self.evaluate(node.operand)
+        return self.host(operators.unary, node.op, value, self.builder)
 
     def eval_Compare(self, node: ast.Compare) -> Any:
         return self._comparison(self.evaluate(node.left), node.ops, node.comparators)
@@ -241,7 +263,13 @@ class Expressions:
     # -------------------------------------------------------------------------------------- attributes, subscripts
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
-        owner = self.evaluate(node.value)
+        with self.consuming(self.is_consumed or node.attr == "item"):
+            owner = self._unread(node.value)
+        if isinstance(owner, Part):
+            element = self._element(owner) if node.attr in _OF_ELEMENTS else None
+            if element is not None:
+                return getattr(element, node.attr)
+            owner = subscripts.read(self.builder, owner)
         if isinstance(owner, Tensor):
             return self._tensor_attribute(owner, node.attr)
         if isinstance(owner, Expr):
@@ -264,22 +292,14 @@ class Expressions:
         return self.host(getattr, owner, name)
 
     def _tensor_attribute(self, tensor: Tensor, name: str) -> Any:
-        found = next(names for cls, names in _TENSOR_ATTRIBUTES.items() if isinstance(tensor, cls))
+        asked = tensor_methods.methods_of(self.kernel, self.builder, tensor)
+        found = tensor_methods.names(asked)
         if name not in found:
             near = suggest(name, found)
             raise errors.LanguageError(
                 "TK102", f"{describe(tensor)} has no {name}", help=f"did you mean {near}?" if near else None
             )
-        if name != "to" or not isinstance(tensor, RegisterTensor):
-            return getattr(tensor, name)
-
-        def to(*args: Any, **kwargs: Any) -> RegisterTensor:
-            given = [*args, *kwargs.values()]
-            if len(given) != 1 or kwargs.keys() - {"dtype"}:
-                raise errors.LanguageError("TK104", "to takes one type: tile.to(float16)")
-            return self.kernel.cast(tensor, given[0])
-
-        return to
+        return getattr(asked, name)
 
     def _no_attribute(self, owner: object, name: str) -> TilekitError:
         if isinstance(owner, KernelMethods) and name in methods.MISSING:
@@ -297,15 +317,48 @@ class Expressions:
         what = "self.attrs" if isinstance(owner, Attributes) else getattr(owner, "__name__", type(owner).__name__)
         return errors.LanguageError("TK102", f"{what} has no {name}", help=f"did you mean {near}?" if near else None)
 
+    def _unread(self, node: ast.expr) -> Any:
+        """The value of an expression; of a subscript of a tensor the part that is meant, nothing emitted yet."""
+        if not isinstance(node, ast.Subscript):
+            return self.evaluate(node)
+        with self.at(node):
+            return self.subscripted(self.evaluate(node.value), node.slice)
+
+    def _element(self, part: Part) -> Element[SharedTensor | GlobalTensor] | None:
+        """A part that is one element of memory, as what can be asked of it."""
+        memory = part.tensor
+        if not part.is_element or not isinstance(memory, (SharedTensor, GlobalTensor)):
+            return None
+        return Element(self.kernel, self.builder, memory, part.offsets)
+
     def eval_Subscript(self, node: ast.Subscript) -> Any:
-        owner = self.evaluate(node.value)
+        found = self.subscripted(self.evaluate(node.value), node.slice)
+        return subscripts.read(self.builder, found) if isinstance(found, Part) else found
+
+    def subscripted(self, owner: Any, node: ast.expr) -> Any:
+        """An item of a Python object; of a tensor the part that is meant, nothing emitted yet."""
         if isinstance(owner, Tensor):
-            raise errors.LanguageError(
-                "TK103", f"{describe(owner)} cannot be indexed", help="load the box that you need with self.load_global"
-            )
+            return self.part(owner, node)
         if isinstance(owner, Expr):
             raise errors.LanguageError("TK103", f"{describe(owner)} cannot be indexed")
-        return self.host(lambda: owner[self.index(owner, node.slice)])
+        return self.host(lambda: owner[self.index(owner, node)])
+
+    def part(self, tensor: Tensor, node: ast.expr) -> Part:
+        """The part of a tensor that a subscript means."""
+        given: list[Any] = []
+        for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+            if isinstance(part, ast.Slice):
+                if part.lower is not None or part.upper is not None or part.step is not None:
+                    with self.at(part):
+                        raise subscripts.limited(tensor)
+                given.append(slice(None))
+            elif isinstance(part, ast.Starred):
+                given.extend(self.host_items(self.evaluate(part.value)))
+            else:
+                value = self.evaluate(part)
+                value = value if self.is_consumed else self.bindings.snapshot(value)
+                given.extend(cast("tuple[Any, ...]", value) if isinstance(value, tuple) else [value])
+        return subscripts.part_of(tensor, given)
 
     def index(self, owner: Any, node: ast.expr) -> Any:
         """The index of a host container, which is known at compile time."""

@@ -15,6 +15,7 @@ from tilekit.ir.tensor import Tensor
 from tilekit.lang import source
 from tilekit.lang.attributes import Attributes
 from tilekit.lang.builder import Builder
+from tilekit.lang.classes import Class
 from tilekit.lang.methods import KernelMethods
 
 # special methods of a class of kernels: these two are compiled, those are for people
@@ -89,7 +90,7 @@ def functions_of(cls: type) -> frozenset[FunctionType]:
     """Every Python function that belongs to a user's class: methods of all kinds, and what properties call."""
     found: set[FunctionType] = set()
     for base in cls.__mro__:
-        if base in KernelMethods.__mro__:
+        if base in KernelMethods.__mro__ or base is Class:
             continue
         for member in vars(base).values():
             accessors = (member.fget, member.fset) if isinstance(member, property) else (member,)

@@ -208,8 +208,8 @@ def _tiles(kind: Op, a: Any, b: Any, builder: Builder) -> tuple[RegisterTensor, 
     raise _unsupported(kind, a, b)
 
 
-def filled(builder: Builder, value: Number, like: RegisterTensor) -> RegisterTensor:
-    """A tile without dimensions that holds `value` in the dtype of `like`."""
+def filled(builder: Builder, value: Number, like: RegisterTensor, shape: tuple[int, ...] = ()) -> RegisterTensor:
+    """A tile that holds `value` everywhere, in the dtype of `like`; one without dimensions suits every operator."""
     given = _dtype(value)
     if isinstance(given, DataType) and _narrows(given, like.dtype):
         raise errors.LanguageError(
@@ -217,8 +217,13 @@ def filled(builder: Builder, value: Number, like: RegisterTensor) -> RegisterTen
             f"the scalar is {given} and the tile is {like.dtype}, which may not hold it",
             help=f"cast the tile to {given}, or write {like.dtype}(…)",
         )
-    tile = RegisterTensor.create(like.dtype, ())
+    tile = RegisterTensor.create(like.dtype, shape)
     return builder.emit(AllocateRegisterInst.create(tile, lambda _: typed(value, like.dtype)))
+
+
+def product(a: Any, b: Any) -> Any:
+    """`a * b` of numbers or expressions."""
+    return scalar_binary(ast.Mult, a, b)
 
 
 def _narrows(given: DataType, wanted: DataType) -> bool:

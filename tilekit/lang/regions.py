@@ -17,6 +17,7 @@ from typing import Any
 from tilekit.diag import errors
 from tilekit.ir.stmt import IfStmt, SeqStmt, Stmt
 from tilekit.ir.surface import describe
+from tilekit.ir.tensor import RegisterTensor
 from tilekit.lang import builder as builders
 from tilekit.lang import objects, syntax
 from tilekit.lang.bindings import Bindings
@@ -158,6 +159,10 @@ class Regions:
             elif not exists or (isinstance(node, ast.If) and all(syntax.binds_always(body, name) for body in bodies)):
                 plan.joined.add(name)
             elif self.bindings.own(name, rebound=name in found.rebound, updated=name in found.updated):
+                plan.carried.add(name)
+        for name in sorted(found.written - found.names - frame.owned):
+            is_tile = isinstance(frame.names.get(name), RegisterTensor)
+            if is_tile and self.bindings.own(name, rebound=False, updated=True):
                 plan.carried.add(name)
         return plan
 

@@ -39,7 +39,7 @@ class Statements(ControlFlow):
         walruses, self.walruses = self.walruses, syntax.walruses(node)
         mentioned, self.mentioned = self.mentioned, syntax.mentioned(node)
         try:
-            with self.at(node):
+            with self.at(node), self.consuming(False):
                 if method is None:
                     raise unsupported(node)
                 method(node)

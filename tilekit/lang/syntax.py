@@ -13,10 +13,14 @@ Scope: TypeAlias = "ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 @dataclass(frozen=True)
 class Bound:
-    """The names that statements bind at any depth: to a new value, and by augmented assignment."""
+    """The names that statements bind at any depth: to a new value, and by augmented assignment.
+
+    What is `written` are names whose items are assigned to, which binds no name.
+    """
 
     rebound: set[str] = field(default_factory=set[str])
     updated: set[str] = field(default_factory=set[str])
+    written: set[str] = field(default_factory=set[str])
 
     @property
     def names(self) -> set[str]:
@@ -38,6 +42,11 @@ class _BoundNames(ast.NodeVisitor):
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Store):
             self.found.rebound.add(node.id)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            self.found.written.add(node.value.id)
+        self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
