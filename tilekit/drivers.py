@@ -32,7 +32,7 @@ from tilekit.runtime import gpu_child, launch_cpu
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
-from tilekit.runtime.manifest import Manifest, Param
+from tilekit.runtime.manifest import Manifest, Param, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, nvcc, nvrtc
@@ -392,6 +392,7 @@ def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
         block=lowered.num_threads,
         shared_bytes=lowered.shared_bytes,
         target=target.name,
+        workspaces=tuple(Workspace(scalar.name_hint(w.var), w.nbytes, w.clean) for w in lowered.workspaces),
     )
 
 

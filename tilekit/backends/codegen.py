@@ -6,17 +6,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from tilekit.backends import registry
+from tilekit.backends import registry, shared_access, shared_steps
 from tilekit.backends.context import Context
 from tilekit.backends.emitters import cuda
+from tilekit.backends.shared_access import SharedView
 from tilekit.diag import errors
 from tilekit.diag.span import Span
+from tilekit import dtypes
 from tilekit.dtypes import PointerType
 from tilekit.ir.analysis import pointers
 from tilekit.ir.analysis.scalar_analysis import Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
-from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
+from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst
+from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, StoreGlobalGenericInst
+from tilekit.ir.instructions.semaphore import LockSemaphoreInst, ReleaseSemaphoreInst
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import (
     AssignStmt,
@@ -29,13 +34,15 @@ from tilekit.ir.stmt import (
     ReturnStmt,
     SeqStmt,
     Stmt,
+    TensorItemPtrStmt,
+    TensorItemValueStmt,
     WhileStmt,
 )
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
-from tilekit.lowir import names, scalar, scalar_eval
+from tilekit.lowir import names, prims, scalar, scalar_eval
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.scalar import Var
 from tilekit.target import Target
@@ -57,12 +64,23 @@ class KernelParam:
 
 
 @dataclass(frozen=True)
+class Workspace:
+    """Global memory that a launch lends to the kernel: its parameter, its bytes in terms of the others, and whether zero."""
+
+    var: Var
+    nbytes: str
+    clean: bool
+
+
+@dataclass(frozen=True)
 class LoweredModule:
     """A Hidet module, and what a launch of it needs to know."""
 
     module: IRModule
     kernel: str
     params: tuple[KernelParam, ...]
+    # these follow the parameters
+    workspaces: tuple[Workspace, ...]
     grid: tuple[str, str, str]
     num_threads: int
     shared_bytes: int
@@ -82,10 +100,17 @@ class _Lowering:
         self.names = Names.of_function(func)
         facts = Facts.from_analysis(func.metadata.analysis or analyze(func))
         self.context = Context(func.metadata.num_threads, target, facts, self.names, _changing(func))
+        self.shared = shared_steps.plan(func, target)
+        self.workspaces: dict[GlobalTensor, Workspace] = {}
         self.spans: list[Span | None] = []
 
     def run(self) -> LoweredModule:
         func, context = self.func, self.context
+        for tensor, offset in self.shared.tensors.items():
+            pointer = context.builder.hoist(self.names.name(tensor), prims.shared_ptr(tensor.dtype, offset))
+            context.bind_shared(tensor, SharedView(pointer, scalar.constant(dtypes.int32, 0), 0, tensor.layout))
+        for inst in collect(func, AllocateGlobalInst):
+            self.lend(inst)
         for axis, index in enumerate(func.metadata.block_indices):
             if not is_special(index):
                 context.builder.declare(index, scalar.block_idx(axis))
@@ -93,25 +118,38 @@ class _Lowering:
         params = _params(func)
         read_only = [param.var for param in params if param.is_pointer and not param.written]
         kernel = names.legal(f"{func.name}_kernel")
+        lent = tuple(self.workspaces.values())
         self._check_shared()
         x, y, z = (scalar_eval.to_host(extent, scalar.name_hint) for extent in func.metadata.grid_blocks)
         return LoweredModule(
-            module=context.builder.finish(kernel, func.params, read_only=read_only),
+            module=context.builder.finish(kernel, [*func.params, *(w.var for w in lent)], read_only=read_only),
             kernel=kernel,
             params=params,
+            workspaces=lent,
             grid=(x, y, z),
             num_threads=func.metadata.num_threads,
-            shared_bytes=context.shared_bytes,
+            shared_bytes=self.shared.plan.nbytes,
             spans=tuple(self.spans),
         )
 
     def _check_shared(self) -> None:
-        needed, limit = self.context.shared_bytes, self.target.shared_memory_per_block
+        needed, limit = self.shared.plan.nbytes, self.target.shared_memory_per_block
         if needed > limit:
             raise errors.CodegenError(
                 "TK402",
                 f"{self.func.name} needs {needed} bytes of shared memory, {self.target.name} has {limit} a block",
             )
+
+    def lend(self, inst: AllocateGlobalInst) -> None:
+        """Make a workspace a parameter of the kernel."""
+        tensor = inst.tensor
+        try:
+            elements = scalar_eval.to_host(inst.num_elements, scalar.name_hint)
+        except errors.TilekitError as error:
+            raise error.located(inst.span) from error.__cause__
+        var = scalar.var(self.names.name(tensor), PointerType(tensor.dtype))
+        self.workspaces[tensor] = Workspace(var, f"({elements}) * {tensor.dtype.nbytes}", inst.requires_clean)
+        self.context.bind_global(tensor, var)
 
     def statement(self, stmt: Stmt) -> None:
         builder = self.context.builder
@@ -141,6 +179,8 @@ class _Lowering:
                 self.statement(stmt.body)
             case AssignStmt():
                 builder.assign(stmt.var, stmt.value)
+            case TensorItemValueStmt() | TensorItemPtrStmt():
+                self.element(stmt)
             case BreakStmt():
                 builder.break_()
             case ReturnStmt():
@@ -148,12 +188,41 @@ class _Lowering:
             case _:
                 raise AssertionError(f"the verifier let a {type(stmt).__name__} through")
 
+    def element(self, stmt: TensorItemValueStmt | TensorItemPtrStmt) -> None:
+        """One element of a tensor, or its address, in a variable."""
+        context, builder, tensor = self.context, self.context.builder, stmt.tensor
+        if self.shared.needs_barrier(stmt):
+            self.wait()
+        match tensor:
+            case RegisterTensor():
+                assert isinstance(stmt, TensorItemValueStmt)
+                builder.declare(stmt.var, context.read(tensor, 0))
+                return
+            case SharedTensor():
+                view = context.shared(tensor)
+                pointer, offset = view.pointer, shared_access.element(context, view, stmt.offsets)
+            case GlobalTensor():
+                pointer, offset = context.global_pointer(tensor), tensor.layout.offset(stmt.offsets)
+        match stmt:
+            case TensorItemValueStmt():
+                builder.declare(stmt.var, builder.buffer_load(pointer, offset))
+            case TensorItemPtrStmt():
+                builder.declare(stmt.ptr_var, scalar.add(pointer, offset))
+
+    def wait(self) -> None:
+        """A barrier that the kernel does not ask for: two of its tensors lie in one place, one after the other."""
+        self.context.builder.comment("this memory was something else's: nobody may be using it any more")
+        self.context.builder.evaluate(prims.syncthreads())
+
     def instruction(self, inst: Instruction) -> None:
-        emit = registry.find(inst, self.target)
+        emit = registry.find(inst, self.target).emit
         origin = len(self.spans)
         self.spans.append(inst.span)
         try:
             with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
+                if self.shared.needs_barrier(inst):
+                    self.wait()
+                self.context.workspace = self.shared.workspaces.get(inst, 0)
                 emit(inst, self.context)
         except errors.TilekitError as error:
             raise error.located(inst.span) from error.__cause__
@@ -171,8 +240,12 @@ def _params(func: Function) -> tuple[KernelParam, ...]:
     origins = pointers.origins(func)
     read: set[Var] = set()
     written: set[Var] = set()
-    for load in collect(func, LoadGlobalGenericInst):
+    for load in collect(func, (LoadGlobalGenericInst, CopyAsyncGenericInst, LockSemaphoreInst)):
         read |= pointers.sources_of(load.ptr, origins)
-    for store in collect(func, StoreGlobalGenericInst):
+    for store in collect(func, (StoreGlobalGenericInst, ReleaseSemaphoreInst)):
         written |= pointers.sources_of(store.ptr, origins)
+    views = {inst.view: inst.ptr for inst in collect(func, GlobalViewInst)}
+    for element in collect(func, TensorItemValueStmt):
+        if isinstance(element.tensor, GlobalTensor) and element.tensor in views:
+            read |= pointers.sources_of(views[element.tensor], origins)
     return tuple(KernelParam(v, v in written, v not in origins or v in read) for v in func.params)

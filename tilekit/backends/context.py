@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from tilekit import dtypes
-from tilekit.ir.analysis.grid_analysis import vector_widths
+from tilekit.backends import shared_access
+from tilekit.backends.shared_access import Offsets, SharedView
+from tilekit.ir.analysis.grid_analysis import VECTOR_BITS, vector_widths
 from tilekit.ir.analysis.scalar_analysis import Fact, Facts
 from tilekit.ir.layout import mapping, ops
 from tilekit.ir.layout.mapping import Source, Terms
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.machine import Access
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.ir.text.names import Names
 from tilekit.lowir import cxx, scalar
 from tilekit.lowir.build import ALL, KernelBuilder, RegisterArray
@@ -51,11 +54,15 @@ class Context:
         self.changing = changing
         self.values = AnalyzedValues(facts)
         self.builder = KernelBuilder(num_threads, self.values)
-        self.shared_bytes = 0
+        # the first byte of the shared memory that the present instruction has for itself
+        self.workspace = 0
+        self._pointers: dict[GlobalTensor, Expr] = {}
+        self._views: dict[SharedTensor, SharedView] = {}
+        self._hoisted: list[tuple[Expr, Var]] = []
         self._arrays: dict[RegisterTensor, RegisterArray] = {}
         # tiles that are one value everywhere and for good need no registers
         self._constants: dict[RegisterTensor, Expr] = {}
-        self.thread = self.builder.let("tid", scalar.thread_idx())
+        self.thread = self.builder.hoist("tid", scalar.thread_idx())
         self.values.learn(self.thread, 0, num_threads - 1)
 
     # ---------------------------------------------------------------------------------------------------- registers
@@ -80,6 +87,36 @@ class Context:
         if tile in self._constants:
             return self._constants[tile]
         return self.builder.load(self._arrays[tile], index)
+
+    def registers_of(self, tile: RegisterTensor) -> RegisterArray:
+        """The registers of a tile that was defined; one that is a constant gets some here."""
+        if tile in self._constants and tile not in self._arrays:
+            registers = self.builder.register_array(self.names.name(tile), tile.dtype, tile.layout.local_size)
+            with self.each_register(tile.layout.local_size) as r:
+                self.builder.store(registers, r, self._constants[tile])
+            return registers
+        return self._arrays[tile]
+
+    def show(self, tile: RegisterTensor, x: RegisterTensor) -> None:
+        """Let `tile` have the elements of `x`, register by register: the same registers if neither ever changes."""
+        if tile not in self.changing and x not in self.changing:
+            if x in self._constants:
+                self._constants[tile] = self._constants[x]
+            else:
+                self._arrays[tile] = self._arrays[x]
+            return
+        registers = self.define(tile)
+        with self.each_register(tile.layout.local_size) as r:
+            self.builder.store(registers, r, self.read(x, r))
+
+    @contextmanager
+    def only_if(self, condition: Expr | None) -> Generator[None]:
+        """What is written in this block runs where the condition holds, everywhere if it is None."""
+        if condition is None:
+            yield
+        else:
+            with self.builder.if_then(condition):
+                yield
 
     @contextmanager
     def each_register(self, count: int, name: str = "r") -> Generator[Expr]:
@@ -143,10 +180,50 @@ class Context:
         terms = mapping.replica_terms(layout)
         return scalar.eq(self.sum(terms), _int(0)) if terms else None
 
-    def workspace(self, nbytes: int) -> int:
-        """The offset of shared memory that is free between two barriers."""
-        self.shared_bytes = max(self.shared_bytes, nbytes)
-        return 0
+    def hoist(self, name: str, value: Expr) -> Expr:
+        """A value that depends on nothing but the thread, computed at the top of the kernel, and only once."""
+        if scalar.is_constant(value) or isinstance(value, Var):
+            return value
+        for known, variable in self._hoisted:
+            if scalar.structurally_equal(known, value):
+                return variable
+        variable = self.builder.hoist(name, value)
+        self._hoisted.append((value, variable))
+        fact = self.values.facts.maybe(value)
+        if fact is not None:
+            self.values.learn(variable, fact.low, fact.high)
+        return variable
+
+    # ------------------------------------------------------------------------------------------------ global memory
+
+    def bind_global(self, tensor: GlobalTensor, pointer: Expr) -> None:
+        """Say where a tensor in global memory begins."""
+        self._pointers[tensor] = pointer
+
+    def global_pointer(self, tensor: GlobalTensor) -> Expr:
+        """Where a tensor in global memory begins."""
+        return self._pointers[tensor]
+
+    # ------------------------------------------------------------------------------------------------ shared memory
+
+    def bind_shared(self, tensor: SharedTensor, view: SharedView) -> None:
+        """Say where a shared tensor lies."""
+        self._views[tensor] = view
+
+    def shared(self, tensor: SharedTensor) -> SharedView:
+        """Where a shared tensor lies."""
+        return self._views[tensor]
+
+    def shared_offsets(self, layout: RegisterLayout, tensor: SharedTensor) -> Offsets:
+        """From a register of a tile in `layout` to the element of the tensor's pointer that goes with it."""
+        return shared_access.offsets(self, layout, self._views[tensor], self.names.name(tensor))
+
+    def shared_width(self, layout: RegisterLayout, tensor: SharedTensor) -> int:
+        """How many consecutive registers of a tile in `layout` one access to shared memory may fill."""
+        view = self._views[tensor]
+        most = max(VECTOR_BITS // tensor.dtype.nbits, 1)
+        side_by_side = math.gcd(mapping.shared_vector_extent(layout, view.layout), view.divisor, most)
+        return side_by_side & -side_by_side
 
 
 def _int(value: int) -> Expr:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from tilekit import target as targets
 from tilekit.backends.context import Context
@@ -13,31 +14,63 @@ from tilekit.ir.inst import Instruction
 from tilekit.target import Target
 
 I = TypeVar("I", bound=Instruction)  # noqa: E741 - an instruction
-Emitter = Callable[[I, Context], None]
-
-_emitters: dict[type[Instruction], list[tuple[Target, Emitter[Instruction]]]] = {}
+Emit = Callable[[I, Context], None]
 
 
-def emitter(inst: type[I], *, target: str = "sm_80") -> Callable[[Emitter[I]], Emitter[I]]:
-    """Register a function as the emitter of an instruction class on `target` and everything that supports it."""
+@dataclass(frozen=True)
+class Emitter:
+    """The code of an instruction class from a target on, and what it needs beside registers."""
 
-    def register(function: Emitter[I]) -> Emitter[I]:
-        found = _emitters.setdefault(inst, [])
-        found.append((targets.parse(target), cast("Emitter[Instruction]", function)))
+    target: Target
+    emit: Emit[Any]
+    # bytes of shared memory that the instruction writes first and reads after a barrier of its own
+    workspace: Callable[[Any], int]
+    # whether every thread of the block waits in it for all others
+    barrier: bool
+
+
+_emitters: dict[type[Instruction], list[Emitter]] = {}
+
+
+def _no_workspace(inst: Instruction) -> int:
+    return 0
+
+
+def emitter(
+    inst: type[I],
+    *,
+    target: str = "sm_80",
+    workspace: Callable[[I], int] = _no_workspace,
+    barrier: bool = False,
+) -> Callable[[Emit[I]], Emit[I]]:
+    """Register a function as the emitter of an instruction class on `target` and everything that supports it.
+
+    Parameters
+    ----------
+    workspace
+        The bytes of shared memory that the code of an instruction needs for itself: it finds them at `ctx.workspace`,
+        writes them, waits at a barrier of its own, and reads them.
+    barrier
+        Whether the code has a barrier also where it needs no workspace.
+    """
+
+    def register(function: Emit[I]) -> Emit[I]:
+        found = Emitter(targets.parse(target), function, workspace, barrier)
+        _emitters.setdefault(inst, []).append(found)
         return function
 
     return register
 
 
-def find(inst: Instruction, target: Target) -> Emitter[Instruction]:
+def find(inst: Instruction, target: Target) -> Emitter:
     """The emitter for an instruction, or an error that says which targets have one."""
     for cls in type(inst).__mro__:
         known = _emitters.get(cast("type[Instruction]", cls), [])
-        fitting = [(at, function) for at, function in known if target.supports(at)]
+        fitting = [found for found in known if target.supports(found.target)]
         if fitting:
-            return max(fitting, key=lambda pair: pair[0].capability)[1]
+            return max(fitting, key=lambda found: found.target.capability)
         if known:
-            newest = ", ".join(sorted(at.name for at, _ in known))
+            newest = ", ".join(sorted(found.target.name for found in known))
             raise errors.CodegenError(
                 "TK401",
                 f"{inst.opcode} has no code for {target.name}",

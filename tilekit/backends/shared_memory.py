@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 
 # the boundary that the widest accesses and most copies want
 ALIGNMENT = 128
-# no hardware pattern of shared memory repeats later
-MAX_ALIGNMENT = 1024
 
 
 @dataclass(frozen=True, eq=False)

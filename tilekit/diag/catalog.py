@@ -60,6 +60,7 @@ CODEGEN: dict[str, str] = {
     "TK405": "register index depends on the thread",
     "TK406": "generated code has no such statement",
     "TK407": "call that other threads wait for is left out",
+    "TK408": "slice begins inside a digit of a shared layout",
     "TK420": "generated source is empty",
     "TK421": "edited source lacks its kernel",
     "TK422": "edited and generated source have both changed",

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, dataclass_transform
 
-from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.layouts import LayoutContext
+from tilekit.ir.layouts import LayoutContext, Layouts
 from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.node import Node
 from tilekit.ir.tensor import LaidOut, RegisterTensor, SharedTensor, Tensor
@@ -168,13 +167,11 @@ class Instruction(Node, metaclass=_InstructionMeta):
         assert isinstance(self.output, SharedTensor), f"{self.opcode} gives no shared tensor"
         return self.output
 
-    def propose(
-        self, known: Mapping[RegisterTensor, RegisterLayout], ctx: LayoutContext
-    ) -> Mapping[RegisterTensor, RegisterLayout]:
-        """Layouts for tensors of this instruction that are not in `known`; empty where the rule cannot say yet."""
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        """Layouts for register and shared tensors of this instruction that are not in `known`; empty where the rule cannot say yet."""
         return {}
 
-    def check(self, layouts: Mapping[RegisterTensor, RegisterLayout]) -> str | None:
+    def check(self, layouts: Layouts) -> str | None:
         """Why these layouts do not work for this instruction, or None."""
         return None
 

@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
+from tilekit import dtypes
 from tilekit.dtypes import DataType
-from tilekit.ir.layout import ops, shapes
+from tilekit.ir.layout import atoms, ops, shapes
+from tilekit.ir.layout.digits import Digit
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shared_layout import Mode, SharedLayout, from_modes
 from tilekit.ir.machine import Access
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.lowir.scalar import Expr
+
+# register tensors with register layouts and shared tensors with shared layouts: pairs that `Mapping` cannot tell apart
+Layouts: TypeAlias = Mapping[Any, Any]
 
 
 class LayoutContext(Protocol):
@@ -32,6 +38,22 @@ class LayoutContext(Protocol):
 
     def address_of(self, tensor: GlobalTensor) -> Expr:
         """The pointer that `tensor` is a view of."""
+        ...
+
+    def inner_dim(self, tensor: SharedTensor) -> int | None:
+        """The dimension that runs along the last one of the tensor that `tensor` is a view of; None if none does."""
+        ...
+
+    def is_loaded(self, tile: RegisterTensor) -> bool:
+        """Whether memory is where all elements of `tile` come from, so that no thread computes them."""
+        ...
+
+    def divisor(self, expr: Expr) -> int:
+        """A number that divides an integer expression; 0 if it is 0."""
+        ...
+
+    def because(self, why: str) -> None:
+        """Say why the layouts are proposed; without it, to suit those that are known."""
         ...
 
 
@@ -70,3 +92,73 @@ def broadcast_from(layout: RegisterLayout, shape: Sequence[int], dtype: DataType
     width = math.gcd(per_thread, max(128 // dtype.nbits, 1))
     vectors = ops.expand(layout, [*shape[:last], shape[last] // width])
     return ops.compose(vectors, ops.local(*[1] * last, width))
+
+
+# ---------------------------------------------------------------------------------------------------------------- dots
+
+
+def dot_operand(dtype: DataType) -> DataType:
+    """What a matrix instruction takes operands of a dtype as."""
+    return dtypes.tfloat32 if dtype is dtypes.float32 else dtype
+
+
+# -------------------------------------------------------------------------------------------------------------- shared
+
+
+def for_matrices(tile: RegisterLayout, nbytes: int, inner: int | None) -> SharedLayout | None:
+    """Where a tile lies that is loaded or stored in matrices: swizzled, `inner` contiguous; None if it is not."""
+    if inner is None:
+        return None
+    rank = len(tile.shape)
+    order = [*(d for d in range(rank) if d != inner), inner]
+    try:
+        rows = ops.shared_row_major_swizzle([tile.shape[d] for d in order], nbytes)
+    except shapes.LayoutOperationError:
+        return None
+    layout = ops.shared_permute(rows, [order.index(d) for d in range(rank)])
+    return layout if atoms.matrix_access(tile, layout, nbytes) is not None else None
+
+
+def vectors_of(shared: SharedLayout, dtype: DataType, num_threads: int) -> RegisterLayout:
+    """The tile that is read from shared memory in the widest vectors that leave no thread idle."""
+    beside = [mode for mode in shared.modes if mode.step == 1 and mode.digit.stride == 1]
+    if not beside:
+        return spread(shared.shape, num_threads)
+    swizzle = shared.optional_swizzle
+    digit = beside[0].digit
+    width = math.gcd(
+        digit.extent,
+        max(128 // dtype.nbits, 1),
+        spread(shared.shape, num_threads).local_size,
+        0 if swizzle is None else 1 << swizzle.base,
+    )
+    return vectorized(shared.shape, digit.dim, width, num_threads)
+
+
+def part_of(layout: SharedLayout, dims: Sequence[int], shape: Sequence[int]) -> SharedLayout | None:
+    """The layout of a slice along `dims`, of `shape`; None where an extent cuts through a digit."""
+    whole = ops.shared_slice(layout, dims)
+    modes: list[Mode] = []
+    for mode in whole.modes:
+        extent, digit = shape[mode.digit.dim], mode.digit
+        if digit.end <= extent:
+            modes.append(mode)
+        elif digit.stride < extent:
+            if extent % digit.stride != 0:
+                return None
+            modes.append(Mode(Digit(digit.dim, digit.stride, extent // digit.stride), mode.step))
+    return from_modes(shape, modes, layout.optional_swizzle)
+
+
+def whole_of(part: SharedLayout, dims: Sequence[int], shape: Sequence[int]) -> SharedLayout | None:
+    """A layout of `shape` whose slices along `dims` lie as `part` does, one after the other; None if none does."""
+    rank = len(shape)
+    extents = [1] * rank
+    for dim, extent in zip(dims, part.shape, strict=True):
+        extents[dim] = extent
+    if any(extent % inside for extent, inside in zip(shape, extents, strict=True)):
+        return None
+    ordered = ops.shared_permute(part, sorted(range(len(dims)), key=lambda d: dims[d]))
+    inner = ops.shared_unsqueeze(ordered, [d for d in range(rank) if d not in dims])
+    outer = ops.shared_row_major(*(extent // inside for extent, inside in zip(shape, extents, strict=True)))
+    return ops.shared_compose(outer, inner)

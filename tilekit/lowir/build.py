@@ -16,6 +16,7 @@ from typing import Protocol
 from tilekit import dtypes
 from tilekit.dtypes import DataType, PointerType
 from tilekit.lowir import scalar, scalar_lower, types
+from tilekit.lowir.statements import Printf
 from tilekit.lowir.nodes import (
     Address,
     AssignStmt,
@@ -111,6 +112,8 @@ class KernelBuilder:
         # the instruction that is being written, and those that the statements of each open scope are marked with
         self._origin: int | None = None
         self._marked: list[int | None] = [None]
+        # how many statements stand at the top of the kernel, before everything else
+        self._top = 0
         self._knowledge.learn(scalar.thread_idx(), 0, num_threads - 1)
 
     # ------------------------------------------------------------------------------------------------ instructions
@@ -140,6 +143,13 @@ class KernelBuilder:
     def let(self, name: str, value: Expr) -> Var:
         """A new variable with this value."""
         return self.declare(scalar.var(name, scalar.dtype_of(value)), value)
+
+    def hoist(self, name: str, value: Expr) -> Var:
+        """A new variable with this value at the top of the kernel, after those hoisted before."""
+        v = scalar.var(name, scalar.dtype_of(value))
+        self._scopes[0].insert(self._top, DeclareStmt(v, self._lower(value)))
+        self._top += 1
+        return v
 
     def assign(self, v: Var, value: Expr) -> None:
         self._check(scalar.dtype_of(v), value)
@@ -230,6 +240,10 @@ class KernelBuilder:
     def evaluate(self, call: Expr) -> None:
         """Call a function for what it does."""
         self._append(EvaluateStmt(self._lower(call)))
+
+    def printf(self, text: str, args: Sequence[Expr] = ()) -> None:
+        """Print values in a format of C's; the text may hold any character."""
+        self._append(Printf(text, [self._lower(arg) for arg in args]))
 
     # ----------------------------------------------------------------------------------------------------- result
 

@@ -86,3 +86,11 @@ def _float_literal(dtype: DataType, value: float) -> str:
             return text
         case _:
             return f"{type_name(dtype)}({text}f)"
+
+
+def string(text: str) -> str:
+    """A string literal of any text."""
+    plain = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+    return '"' + "".join(
+        plain.get(c) or (c if " " <= c <= "~" else "".join(f"\\{byte:03o}" for byte in c.encode())) for c in text
+    ) + '"'

@@ -34,6 +34,7 @@ from tilekit.lowir.nodes import (
     Var,
     WhileStmt,
 )
+from tilekit.lowir.statements import Printf
 
 # told of every pass: its name, the module before and after (the same object if nothing changed), and the seconds
 OnPass = Callable[[str, IRModule, IRModule, float], None]
@@ -154,7 +155,8 @@ def _tidy(stmt: Stmt) -> Stmt:
 
 def _is_empty(stmt: Stmt) -> bool:
     """Whether a statement consists of comments at most."""
-    return isinstance(stmt, BlackBoxStmt) or (isinstance(stmt, SeqStmt) and all(map(_is_empty, stmt.seq)))
+    comment = isinstance(stmt, BlackBoxStmt) and not isinstance(stmt, Printf)
+    return comment or (isinstance(stmt, SeqStmt) and all(map(_is_empty, stmt.seq)))
 
 
 # ------------------------------------------------------------------------------------------------------- remove_unused

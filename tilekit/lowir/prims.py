@@ -36,7 +36,7 @@ class Primitive:
     @property
     def pure(self) -> bool:
         """Whether it gives a value and does nothing else, whichever threads call it."""
-        return self.header in ("core.h", "integer.h", "cast.h", "math.h")
+        return self.header in ("core.h", "integer.h", "cast.h", "math.h") and self.result is not dtypes.void
 
     def accepts(self, args: Sequence[Type]) -> bool:
         """Whether it can be called with arguments of these types; a raw address takes any pointer."""
@@ -77,6 +77,7 @@ MMA_KINDS = (
 def _rows() -> Iterator[Primitive]:
     for t in SCALARS:
         yield Primitive(f"tk::shared_ptr<{cxx.type_name(t)}>", (dtypes.int32,), PointerType(t), "core.h")
+    yield Primitive("tk::view", (dtypes.void_p, dtypes.void_p), dtypes.void, "core.h", template_numbers=1)
     for t in INTEGERS:
         yield Primitive("tk::floordiv", (t, t), t, "integer.h")
         yield Primitive("tk::floormod", (t, t), t, "integer.h")
@@ -182,6 +183,11 @@ def call(name: str, *args: Expr | int) -> Call:
 def shared_ptr(dtype: DataType, byte_offset: Expr | int) -> Call:
     """A pointer into the block's shared memory, some bytes from its start."""
     return call(f"tk::shared_ptr<{cxx.type_name(dtype)}>", byte_offset)
+
+
+def view(nbytes: int, registers: Expr, others: Expr) -> Call:
+    """Set registers to the bits of others, which may be of another type."""
+    return call(f"tk::view<{nbytes}>", registers, others)
 
 
 def load_global(nbytes: int, registers: Expr, pointer: Expr, mask: Expr | None = None) -> Call:

@@ -62,6 +62,7 @@ from tilekit.lowir.nodes import (
     Var,
     WhileStmt,
 )
+from tilekit.lowir.statements import Printf
 from tilekit.lowir.types import Type
 
 HEADER = "tk/tk.h"
@@ -163,6 +164,9 @@ class _FunctionPrinter:
                 for v, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
                     self._declare(v, value)
                 self._stmt(stmt.body)
+            case Printf():
+                args = "".join(f", {self._expr(arg)}" for arg in stmt.args)
+                self._line(f"printf({cxx.string(stmt.text)}{args});")
             case DeclareStmt():
                 self._declare(stmt.var, stmt.init)
             case AssignStmt():

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tilekit.diag.errors import CodegenError
 from tilekit.lowir import scalar
@@ -28,6 +28,15 @@ from tilekit.lowir.nodes import (
 )
 
 NOTHING = SeqStmt([])
+
+
+class Printf(BlackBoxStmt):
+    """Print values in a format of C's."""
+
+    def __init__(self, text: str, args: Sequence[Expr]) -> None:
+        super().__init__(f"printf(...{', {}' * len(args)});", *args)
+        self.text = text
+        self.args = tuple(args)
 
 
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -67,6 +76,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.cond,)
         case EvaluateStmt():
             return (stmt.expr,)
+        case Printf():
+            return stmt.args
         case SeqStmt() | BlackBoxStmt() | BreakStmt() | ContinueStmt() | ReturnStmt():
             return ()
         case _:
@@ -113,6 +124,8 @@ def rebuild(stmt: Stmt, on_stmt: Callable[[Stmt], Stmt], on_expr: Callable[[Expr
             return WhileStmt(values[0], inner[0])
         case EvaluateStmt():
             return EvaluateStmt(values[0])
+        case Printf():
+            return Printf(stmt.text, values)
         case _:
             raise AssertionError(f"{type(stmt).__name__} has no parts")
 

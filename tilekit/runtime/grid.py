@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
+from typing import Any
 
 from tilekit.diag import LaunchError
 
@@ -28,6 +29,11 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
 
 def compile_grid(expressions: Sequence[str], integers: Sequence[str]) -> GridFunction:
     """Return a function of the integer parameters, by position, that gives the three extents unchecked."""
+    return compile_counts(expressions, integers)
+
+
+def compile_counts(expressions: Sequence[str], integers: Sequence[str]) -> Callable[..., Any]:
+    """Return a function of the integer parameters, by position, that gives a tuple of as many integers."""
     extents = [_read(expression, frozenset(integers)) for expression in expressions]
     arguments = ast.arguments([ast.arg(name) for name in integers], [], None, [], [], None, [])
     function = ast.Lambda(arguments, ast.Tuple(extents, ast.Load()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import keyword
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from operator import index
 from typing import Any
@@ -44,6 +44,19 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Workspace:
+    """Global memory that a launch lends to the kernel, at the end of its parameters.
+
+    `nbytes` is integer Python over the integer parameters. One that is `clean` is zero at the first launch, and every
+    launch leaves it so.
+    """
+
+    name: str
+    nbytes: str
+    clean: bool
+
+
+@dataclass(frozen=True)
 class Manifest:
     """How to launch one kernel; `shared_bytes` is dynamic shared memory, `block` the number of threads."""
 
@@ -54,6 +67,7 @@ class Manifest:
     shared_bytes: int
     target: str
     cluster: tuple[int, int, int] = (1, 1, 1)
+    workspaces: tuple[Workspace, ...] = ()
 
     @functools.cached_property
     def integers(self) -> tuple[int, ...]:
@@ -63,6 +77,22 @@ class Manifest:
     @functools.cached_property
     def grid_function(self) -> grid.GridFunction:
         return grid.compile_grid(self.grid, [self.params[i].name for i in self.integers])
+
+    @functools.cached_property
+    def pointers(self) -> tuple[Param, ...]:
+        """All parameters of the kernel: those of a call, and a pointer to each workspace."""
+        return (*self.params, *(Param(workspace.name, "void_p", written=True) for workspace in self.workspaces))
+
+    @functools.cached_property
+    def workspace_function(self) -> Callable[..., tuple[int, ...]]:
+        names = [self.params[i].name for i in self.integers]
+        return grid.compile_counts([workspace.nbytes for workspace in self.workspaces], names)
+
+    def workspace_bytes(self, arguments: Sequence[Any]) -> tuple[int, ...]:
+        """How large each workspace is in a launch with these arguments."""
+        if not self.workspaces:
+            return ()
+        return tuple(max(n, 0) for n in self.workspace_function(*[index(arguments[i]) for i in self.integers]))
 
     def extents(self, arguments: Sequence[Any]) -> grid.Grid:
         """The checked grid of a launch with these arguments, one for each parameter; a zero means no launch at all."""
@@ -105,8 +135,11 @@ def _read(data: dict[str, Any]) -> Manifest:
         shared_bytes=_count(data["shared_bytes"], 0),
         target=_text(data["target"]),
         cluster=_three(_count(extent, 1) for extent in data["cluster"]),
+        workspaces=tuple(
+            Workspace(_name(row["name"]), _text(row["nbytes"]), _flag(row["clean"])) for row in data["workspaces"]
+        ),
     )
-    _ = manifest.grid_function
+    _ = manifest.grid_function, manifest.workspace_function
     return manifest
 
 

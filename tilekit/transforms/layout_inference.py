@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layout inference: which thread holds which element of every register tile.
+"""Layout inference: which thread holds which element of every register tile, and where each shared tensor has it.
 
-The search works on a side table {tile: choice} and rewrites the function once, at its end. Step by step it takes one
-instruction's proposal: instructions that know some of their layouts before those that know none, then by the order of
-their class, larger tiles first, later instructions first. What nobody asks for is spread over the threads.
+The search works on a side table {tensor: choice} and rewrites the function once, at its end. Layouts that the user
+annotated are facts. Step by step it then takes one instruction's proposal: instructions that know some of their layouts
+before those that know none, then by the order of their class, larger tensors first, later instructions first. A shared
+tensor that nobody asks for is row-major, a register tile that nobody asks for is spread over the threads.
 
 Then every instruction checks what it was given. One whose check fails insists: the search starts over, and this time
 that instruction may speak up on less knowledge, before others decide against it. If that does not help, the error
@@ -20,32 +21,38 @@ from tilekit.diag import errors
 from tilekit.diag.diagnostic import Note
 from tilekit.diag.span import Span
 from tilekit.events import Sink
-from tilekit.ir.analysis import grid_analysis
-from tilekit.ir.analysis.scalar_analysis import Facts, analyze
+from tilekit.dtypes import PointerType
+from tilekit.ir.analysis import grid_analysis, shared_views
+from tilekit.ir.analysis.scalar_analysis import WORKSPACE_ALIGNMENT, Fact, Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
-from tilekit.ir.instructions.memory import GlobalViewInst
+from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, LoadGlobalInst
+from tilekit.ir.instructions.shared import LoadSharedInst
+from tilekit.ir.instructions.transform import AnnotateLayoutInst
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
+from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, spread
 from tilekit.ir.machine import Access
 from tilekit.ir.prog import Program
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor
+from tilekit.ir.tensor import GlobalTensor, LaidOut, Layout, RegisterTensor, SharedTensor
 from tilekit.ir.text.names import Names
 from tilekit.ir.tools.instruction_collector import collect_instructions
 from tilekit.ir.tools.rewriter import rewrite
+from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 from tilekit.transforms.base import SILENT, Pass
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The layout of one tile: the instruction that chose it, why, and the tiles that it went by."""
+    """The layout of one tensor: the instruction that chose it, why, and the tensors that it went by."""
 
-    tensor: RegisterTensor
-    layout: RegisterLayout
+    tensor: LaidOut
+    layout: Layout
     who: Instruction | None
     why: str
-    after: tuple[RegisterTensor, ...] = ()
+    after: tuple[LaidOut, ...] = ()
 
     @property
     def span(self) -> Span | None:
@@ -58,14 +65,14 @@ LayoutTrail = tuple[Choice, ...]
 
 @dataclass(frozen=True)
 class InferenceResult:
-    """The function in which every register tile has a layout, and how each came by it."""
+    """The function in which every register and shared tensor has a layout, and how each came by it."""
 
     func: Function
     trail: LayoutTrail
 
 
 class LayoutInferencePass(Pass):
-    """Gives a layout to every register tile; notes the choices as `layouts`, a `LayoutTrail` per function name."""
+    """Gives a layout to every register and shared tensor; notes the choices as `layouts`, a `LayoutTrail` per function name."""
 
     def process_function(self, func: Function) -> Function:
         return infer_layouts(func).func
@@ -83,12 +90,12 @@ def layout_inference_pass() -> Pass:
 
 
 def infer_layouts(func: Function) -> InferenceResult:
-    """Find a layout for every register tile of a function that has none.
+    """Find a layout for every register tile and shared tensor of a function that has none.
 
     Raises
     ------
     LayoutError
-        TK310 where two tiles meet in an instruction and no layouts suit it and everybody else.
+        TK303 for an annotation that is made for another number of threads, TK310 where two tiles meet in an instruction and no layouts suit it and everybody else.
     """
     search = _Search(func)
     choices = search.run()
@@ -98,7 +105,7 @@ def infer_layouts(func: Function) -> InferenceResult:
         if tensor.optional_layout is None
     }
 
-    def now(tensor: RegisterTensor) -> RegisterTensor:
+    def now(tensor: LaidOut) -> LaidOut:
         return placed.get(tensor, tensor)
 
     trail = tuple(
@@ -109,29 +116,42 @@ def infer_layouts(func: Function) -> InferenceResult:
 
 # ---------------------------------------------------------------------------------------------------------- the search
 
-_Choices = dict[RegisterTensor, Choice]
+# what brings all elements of a tile from memory
+LOADS = (LoadGlobalInst, LoadGlobalGenericInst, LoadSharedInst)
+
+_Choices = dict[LaidOut, Choice]
 _Rank = tuple[int, int, int]
 
 
 class _Search:
-    """The choices for the tiles of one function."""
+    """The choices for the tensors of one function."""
 
     def __init__(self, func: Function) -> None:
         self.func = func
         self.names = Names.of_function(func)
         instructions = collect_instructions(func)
         self.views = {inst.view: inst.ptr for inst in instructions if isinstance(inst, GlobalViewInst)}
-        self.instructions = [inst for inst in instructions if inst.register_tensors]
-        self.tensors = tuple(dict.fromkeys(t for inst in self.instructions for t in inst.register_tensors))
-        self.facts = Facts.from_analysis(func.metadata.analysis or analyze(func))
+        # only the launch knows where a workspace lies, but how well it is aligned is known
+        lent = {
+            inst.tensor: scalar.var("workspace", PointerType(inst.tensor.dtype))
+            for inst in instructions
+            if isinstance(inst, AllocateGlobalInst)
+        }
+        self.views |= lent
+        self.shared_views = shared_views.views(func)
+        self.instructions = [inst for inst in instructions if inst.laid_out_tensors]
+        self.tensors = tuple(dict.fromkeys(t for inst in self.instructions for t in inst.laid_out_tensors))
+        facts = Facts.from_analysis(func.metadata.analysis or analyze(func)).variables
+        aligned = dict.fromkeys(lent.values(), Fact(WORKSPACE_ALIGNMENT, 0, 2**64 - 1))
+        self.facts = Facts({**facts, **aligned})
         # who speaks before whom; no two instructions have one rank
         self.rank: dict[Instruction, _Rank] = {
-            inst: (type(inst).order, -max(t.size for t in inst.register_tensors), -position)
+            inst: (type(inst).order, -max(t.size for t in inst.laid_out_tensors), -position)
             for position, inst in enumerate(self.instructions)
         }
-        self.users: dict[RegisterTensor, list[Instruction]] = {tensor: [] for tensor in self.tensors}
+        self.users: dict[LaidOut, list[Instruction]] = {tensor: [] for tensor in self.tensors}
         for inst in self.instructions:
-            for tensor in inst.register_tensors:
+            for tensor in inst.laid_out_tensors:
                 self.users[tensor].append(inst)
         self.insisting: set[Instruction] = set()
 
@@ -146,9 +166,9 @@ class _Search:
             self.insisting.add(failed)
 
     def solve(self) -> _Choices:
-        """A choice for every tile, whether or not they go together."""
+        """A choice for every tensor, whether or not they go together."""
         choices: _Choices = {}
-        known: dict[RegisterTensor, RegisterLayout] = {}
+        known: dict[LaidOut, Layout] = {}
         # instructions that have learned something since they were last asked, and those that never heard of anything
         learned: list[tuple[_Rank, Instruction]] = []
         ignorant = sorted(self.rank.items(), key=lambda item: item[1], reverse=True)
@@ -159,20 +179,44 @@ class _Search:
             for inst in dict.fromkeys(inst for choice in made for inst in self.users[choice.tensor]):
                 heapq.heappush(learned, (self.rank[inst], inst))
 
-        make([_given(tensor, tensor.layout) for tensor in self.tensors if tensor.optional_layout is not None])
+        make(self.given())
         while len(choices) < len(self.tensors):
             if learned:
                 make(self.proposals(heapq.heappop(learned)[1], known))
             elif ignorant:
                 make(self.proposals(ignorant.pop()[0], known))
             else:
-                tensor = max((t for t in self.tensors if t not in choices), key=lambda t: t.size)
-                make([Choice(tensor, spread(tensor.shape, self.num_threads), None, "it was spread over the threads")])
+                make([self.unasked(choices)])
         return choices
 
-    def proposals(self, inst: Instruction, known: Mapping[RegisterTensor, RegisterLayout]) -> list[Choice]:
-        """What an instruction says about those of its tiles that nobody spoke for yet."""
-        if all(tensor in known for tensor in inst.register_tensors):
+    def given(self) -> list[Choice]:
+        """The layouts that came with the tensors, and those that the user wrote."""
+        written = [inst for inst in self.instructions if isinstance(inst, AnnotateLayoutInst)]
+        for inst in written:
+            if isinstance(inst.layout, RegisterLayout) and inst.layout.spatial_size != self.num_threads:
+                raise errors.LayoutError(
+                    "TK303",
+                    f"annotate_layout: {inst.layout} is for {inst.layout.spatial_size} threads, "
+                    f"the kernel has {self.num_threads}",
+                    at=inst.span,
+                )
+        choices = {inst.x: Choice(inst.x, inst.layout, inst, "as the kernel says") for inst in reversed(written)}
+        placed = [tensor for tensor in self.tensors if tensor.optional_layout is not None and tensor not in choices]
+        return [*(Choice(tensor, tensor.layout, None, "it was given with the tile") for tensor in placed), *choices.values()]
+
+    def unasked(self, choices: _Choices) -> Choice:
+        """The largest tensor that nobody speaks for; shared ones first, for what is loaded from them goes by them."""
+        open_ = [tensor for tensor in self.tensors if tensor not in choices]
+        shared = [tensor for tensor in open_ if isinstance(tensor, SharedTensor)]
+        roots = [tensor for tensor in shared if tensor not in self.shared_views]
+        tensor = max(roots or shared or open_, key=lambda t: t.size)
+        if isinstance(tensor, SharedTensor):
+            return Choice(tensor, ops.shared_row_major(*tensor.shape), None, "nobody asked for another")
+        return Choice(tensor, spread(tensor.shape, self.num_threads), None, "it was spread over the threads")
+
+    def proposals(self, inst: Instruction, known: Mapping[LaidOut, Layout]) -> list[Choice]:
+        """What an instruction says about those of its tensors that nobody spoke for yet."""
+        if all(tensor in known for tensor in inst.laid_out_tensors):
             return []
         context = _Context(self, inst)
         proposal = {t: layout for t, layout in inst.propose(known, context).items() if t not in known}
@@ -180,8 +224,8 @@ class _Search:
         why = context.why or f"to suit {_all(map(self.tile, after))}"
         return [Choice(tensor, layout, inst, why, after) for tensor, layout in proposal.items()]
 
-    def known_to(self, inst: Instruction, known: Mapping[RegisterTensor, object]) -> tuple[RegisterTensor, ...]:
-        return tuple(dict.fromkeys(t for t in inst.register_tensors if t in known))
+    def known_to(self, inst: Instruction, known: Mapping[LaidOut, object]) -> tuple[LaidOut, ...]:
+        return tuple(dict.fromkeys(t for t in inst.laid_out_tensors if t in known))
 
     def first_failure(self, choices: _Choices) -> Instruction | None:
         layouts = {tensor: choice.layout for tensor, choice in choices.items()}
@@ -196,7 +240,7 @@ class _Search:
     def conflict(self, inst: Instruction, choices: _Choices) -> errors.LayoutError:
         """What is wrong at `inst`, and how its tiles came by their layouts."""
         reason = inst.check({tensor: choice.layout for tensor, choice in choices.items()})
-        tiles = _all(map(self.tile, dict.fromkeys(inst.register_tensors)))
+        tiles = _all(map(self.tile, dict.fromkeys(inst.laid_out_tensors)))
         return errors.LayoutError(
             "TK310",
             f"{tiles} do not lie where {inst.opcode} needs them: {reason}",
@@ -206,10 +250,10 @@ class _Search:
         )
 
     def history(self, inst: Instruction, choices: _Choices) -> list[Note]:
-        """How each tile of `inst` came by its layout, back to the first choice."""
+        """How each tensor of `inst` came by its layout, back to the first choice."""
         notes: list[Note] = []
-        told: set[RegisterTensor] = set()
-        waiting = list(reversed(tuple(dict.fromkeys(inst.register_tensors))))
+        told: set[LaidOut] = set()
+        waiting = list(reversed(tuple(dict.fromkeys(inst.laid_out_tensors))))
         while waiting:
             tensor = waiting.pop()
             if tensor in told:
@@ -221,10 +265,12 @@ class _Search:
             waiting.extend(reversed(choice.after))
         return notes
 
-    def tile(self, tensor: RegisterTensor) -> str:
-        """A tile in words: the user's name for it, or what it is."""
-        kind = f"{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
-        return f"{self.names.name(tensor)} ({kind})" if tensor.name else f"the {kind} tile {self.names.name(tensor)}"
+    def tile(self, tensor: LaidOut) -> str:
+        """A tensor in words: the user's name for it, or what it is."""
+        shared = isinstance(tensor, SharedTensor)
+        kind = f"{'shared ' if shared else ''}{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
+        what = "tensor" if shared else "tile"
+        return f"{self.names.name(tensor)} ({kind})" if tensor.name else f"the {kind} {what} {self.names.name(tensor)}"
 
 
 class _Context(LayoutContext):
@@ -252,9 +298,18 @@ class _Context(LayoutContext):
     def address_of(self, tensor: GlobalTensor) -> Expr:
         return self.search.views[tensor]
 
+    def inner_dim(self, tensor: SharedTensor) -> int | None:
+        return shared_views.inner_dim(tensor, self.search.shared_views)
 
-def _given(tensor: RegisterTensor, layout: RegisterLayout) -> Choice:
-    return Choice(tensor, layout, None, "it was given with the tile")
+    def is_loaded(self, tile: RegisterTensor) -> bool:
+        makers = [inst for inst in self.search.users[tile] if inst.output is tile or tile in inst.writes]
+        return all(isinstance(inst, LOADS) for inst in makers)
+
+    def divisor(self, expr: Expr) -> int:
+        return self.search.facts.of(expr).divisor
+
+    def because(self, why: str) -> None:
+        self.why = why
 
 
 def _all(words: Iterable[str]) -> str:

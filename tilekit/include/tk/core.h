@@ -56,6 +56,16 @@ inline constexpr T lowest = is_signed<T> ? static_cast<T>(uint64_t(1) << (8 * si
 template <class T>
 inline constexpr T highest = static_cast<T>(~lowest<T>);
 
+// The bits of N bytes of registers in registers of another type.
+template <int N>
+TK_DEVICE void view(void* registers, const void* others) {
+#if defined(__CUDACC__)
+  memcpy(registers, others, N);
+#else
+  __builtin_memcpy(registers, others, N);
+#endif
+}
+
 // The block's dynamic shared memory, as T, from a byte offset on. It is aligned to 1024 bytes on a GPU.
 template <class T>
 TK_DEVICE T* shared_ptr(int32_t byte_offset) {

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from tilekit.dtypes import PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
+from tilekit.ir.instructions.memory import GlobalViewInst
+from tilekit.ir.tensor import GlobalTensor
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -22,6 +24,11 @@ def origins(func: Function) -> Mapping[Var, frozenset[Var]]:
             if _is_pointer(var):
                 values[var].append(value)
     params = {param: frozenset({param}) for param in func.params if _is_pointer(param)}
+    # a workspace and shared memory are nobody's argument
+    views = {inst.view: inst.ptr for inst in collect(func, GlobalViewInst)}
+    elements = {stmt.ptr_var: stmt.tensor for stmt in collect(func, stmts.TensorItemPtrStmt)}
+    for var, tensor in elements.items():
+        values[var] += [views[tensor]] if isinstance(tensor, GlobalTensor) and tensor in views else []
     found = {**dict.fromkeys(values, frozenset[Var]()), **params}
     changed = True
     while changed:

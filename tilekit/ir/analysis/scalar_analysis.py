@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeGuard
 
 from tilekit.dtypes import DataType, PointerType
@@ -21,7 +22,8 @@ from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Analysis, Function, Metadata
 from tilekit.ir.functors import IRVisitor
 from tilekit.ir.inst import Instruction
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, Tensor
 from tilekit.lowir import scalar
 from tilekit.lowir.nodes import (
     Add,
@@ -52,6 +54,9 @@ from tilekit.lowir.scalar import Expr, Var
 
 # the largest number of blocks along an axis of the grid, and the largest block coordinate plus one
 MAX_GRID = 2**31 - 1
+
+# the boundary in bytes that every workspace begins at
+WORKSPACE_ALIGNMENT = 128
 
 # rounds of the fixpoint before a bound that still moves is given up
 PATIENCE = 4
@@ -231,7 +236,7 @@ def box_of(inst: Instruction) -> Mapping[Var, int]:
     """The variables that an instruction binds, each with the extent it runs over: those of its tile."""
     if not inst.bound_vars:
         return {}
-    tile = inst.output if isinstance(inst.output, RegisterTensor) else inst.register_tensors[0]
+    tile = inst.output if isinstance(inst.output, RegisterTensor) else inst.laid_out_tensors[0]
     return dict(zip(inst.bound_vars, tile.shape, strict=True))
 
 
@@ -263,6 +268,7 @@ class _Definitions(IRVisitor):
     def __init__(self, params: Sequence[Var], metadata: Metadata) -> None:
         super().__init__()
         self.rules: defaultdict[Var, list[tuple[tuple[Var, ...], Rule]]] = defaultdict(list)
+        self.workspaces: set[Tensor] = set()
         given = metadata.analysis or Analysis()
         for param in params:
             divisor = math.lcm(metadata.param2divisibility.get(param, 1), given.divisibility.get(param, 1))
@@ -298,6 +304,20 @@ class _Definitions(IRVisitor):
 
     def visit_AssignStmt(self, stmt: stmts.AssignStmt) -> None:
         self._value(stmt.var, stmt.value)
+
+    def visit_AllocateGlobalInst(self, inst: AllocateGlobalInst) -> None:
+        self.workspaces.add(inst.tensor)
+
+    def visit_TensorItemValueStmt(self, stmt: stmts.TensorItemValueStmt) -> None:
+        if _is_discrete(dtype := scalar.dtype_of(stmt.var)):
+            self._define(stmt.var, (), lambda _: anything(dtype))
+
+    def visit_TensorItemPtrStmt(self, stmt: stmts.TensorItemPtrStmt) -> None:
+        """A workspace begins where the launch aligned it; what other pointers promise is in their types."""
+        if isinstance(stmt.tensor, GlobalTensor) and stmt.tensor in self.workspaces:
+            offset, element = stmt.tensor.layout.offset(stmt.offsets), stmt.tensor.dtype.nbytes
+            aligned = partial(_aligned_element, offset, element)
+            self._define(stmt.ptr_var, scalar.free_vars(offset), aligned)
 
 
 def _fixpoint(rules: Mapping[Var, Sequence[tuple[tuple[Var, ...], Rule]]]) -> dict[Var, Fact]:
@@ -343,6 +363,11 @@ def _widened(before: Fact, after: Fact, dtype: DataType) -> Fact:
     return Fact.of(
         after.divisor, low if after.low < before.low else after.low, high if after.high > before.high else after.high
     )
+
+
+def _aligned_element(offset: Expr, nbytes: int, facts: Facts) -> Fact:
+    """The address of an element of a workspace."""
+    return Fact(math.gcd(WORKSPACE_ALIGNMENT, facts.of(offset).divisor * nbytes), 0, 2**64 - 1)
 
 
 def _block_index(extent: Expr, facts: Facts) -> Fact:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,7 +13,12 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, operand
-from tilekit.ir.machine import Array, Machine, Steps
+from tilekit.ir.layout import atoms
+from tilekit.ir.layout.atoms import BlockMmaConfig
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layouts import LayoutContext, Layouts, dot_operand
+from tilekit.ir.machine import Array, Machine, Mask, Steps
 from tilekit.ir.surface import Surface, describe, result_tile
 from tilekit.ir.tensor import RegisterTensor
 
@@ -74,12 +80,63 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
             )
         return DotInst(out, a, b, c)
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        """The result decides: its atoms say which parts of the operands a warp needs. Where nobody knows where the
+        result lies, the warps are dealt out so that the operands take the fewest registers; along the side of an
+        operand that is computed, so that no two warps compute the same of it.
+        """
+        a, b, c, out = self.a, self.b, self.c, self.register_output
+        given = next((known[t] for t in (out, c) if t in known), None)
+        try:
+            if given is not None:
+                la, lb = atoms.operand_layouts(dot_operand(a.dtype), out.dtype, given, a.shape[1])
+                wanted: dict[RegisterTensor, RegisterLayout] = {a: la, b: lb, out: given}
+            else:
+                config = self._config(known, ctx)
+                wanted = {a: config.la, b: config.lb, out: config.lc}
+                ctx.because(f"for {config.num_warps} warps, each with its part of the product")
+        except LayoutOperationError:
+            return {}
+        if c is not None:
+            wanted[c] = wanted[out]
+        return {tensor: layout for tensor, layout in wanted.items() if tensor not in known}
+
+    def _config(self, known: Layouts, ctx: LayoutContext) -> BlockMmaConfig:
+        """The cheapest way to deal the product out to the warps that goes with the operands as far as they are known."""
+        a, b, out = self.a, self.b, self.register_output
+        count = ctx.num_threads // 32
+        warps = [(count // along, along) for along in range(1, count + 1) if count % along == 0]
+        (m, k), n = a.shape, b.shape[1]
+        configs = atoms.dot_configs(dot_operand(a.dtype), out.dtype, m, n, k, warps)
+        for config in sorted(configs, key=lambda config: self._repeated(config, ctx)):
+            if self._why_not(known.get(a, config.la), known.get(b, config.lb), config.lc) is None:
+                return config
+        raise LayoutOperationError("no way to deal the product out to the warps suits the operands")
+
+    def _repeated(self, config: BlockMmaConfig, ctx: LayoutContext) -> int:
+        """How often warps compute the elements of the operands that are not loaded."""
+        layouts = ((self.a, config.la), (self.b, config.lb))
+        return math.prod(layout.num_replicas for tile, layout in layouts if not ctx.is_loaded(tile))
+
+    def _why_not(self, la: RegisterLayout, lb: RegisterLayout, lc: RegisterLayout) -> str | None:
+        try:
+            atoms.plan_dot(dot_operand(self.a.dtype), self.register_output.dtype, la, lb, lc)
+        except LayoutOperationError as error:
+            return str(error)
+        return None
+
+    def check(self, layouts: Layouts) -> str | None:
+        out = layouts[self.register_output]
+        if self.c is not None and layouts[self.c] != out:
+            return "the tile that is added must lie as the result does"
+        return self._why_not(layouts[self.a], layouts[self.b], out)
+
     def execute(self, machine: Machine) -> Steps:
         a, b = machine.read(self.a), machine.read(self.b)
         # products and sums are exact or nearly so in float64, so that the oracle's own rounding hides no wrong kernel
         with np.errstate(all="ignore"):
             data = _wide(a.data, self.a.dtype) @ _wide(b.data, self.b.dtype)
-        defined = a.defined.all(axis=1, keepdims=True) & b.defined.all(axis=0, keepdims=True)
+        defined: Mask = np.all(a.defined, axis=1, keepdims=True) & np.all(b.defined, axis=0, keepdims=True)
         if self.c is not None:
             c = machine.read(self.c)
             data, defined = data + c.data.astype(np.float64), defined & c.defined

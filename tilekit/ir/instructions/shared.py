@@ -9,6 +9,8 @@ from typing import Any
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, READS, Instruction, inout, operand, scalars, static
+from tilekit.ir.layout import ops
+from tilekit.ir.layouts import LayoutContext, Layouts, for_matrices, part_of, vectors_of, whole_of
 from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims
 from tilekit.ir.tensor import RegisterTensor, SharedTensor
@@ -58,6 +60,28 @@ class SliceSharedInst(Instruction, opcode="slice_shared", effects=PURE, order=20
         shape = tuple(x.shape[d] for d in dims) if output is None else output.shape
         return SliceSharedInst(_view(x, shape, output), x, tuple(offsets), tuple(dims))
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        out, x = self.shared_output, self.x
+        if x in known and out not in known:
+            part = part_of(known[x], self.dims, out.shape)
+            return {} if part is None else {out: part}
+        if out not in known or x in known or not self._at_whole_parts(ctx):
+            return {}
+        whole = whole_of(known[out], self.dims, x.shape)
+        return {} if whole is None else {x: whole}
+
+    def _at_whole_parts(self, ctx: LayoutContext) -> bool:
+        """Whether the slice begins at a multiple of its extents."""
+        out = self.shared_output
+        starts = ((self.offsets[dim], extent) for dim, extent in zip(self.dims, out.shape, strict=True))
+        return all(ctx.divisor(start) % extent == 0 for start, extent in starts)
+
+    def check(self, layouts: Layouts) -> str | None:
+        out = self.shared_output
+        if layouts[out] == part_of(layouts[self.x], self.dims, out.shape):
+            return None
+        return "a slice must lie as its part of the tensor does"
+
     def execute(self, machine: Machine) -> Steps:
         at = box(machine, self.x, self.offsets, self.dims, self.shared_output.shape)
         machine.show_shared(self.shared_output, self.x, lambda elements: to_dims(elements[at], self.dims))
@@ -80,6 +104,18 @@ class PermuteSharedInst(Instruction, opcode="permute_shared", effects=PURE, orde
             )
         return PermuteSharedInst(_view(x, tuple(x.shape[d] for d in dims), output), x, tuple(dims))
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        out, x = self.shared_output, self.x
+        if x in known:
+            return {} if out in known else {out: ops.shared_permute(known[x], self.dims)}
+        back = [self.dims.index(d) for d in range(len(self.dims))]
+        return {x: ops.shared_permute(known[out], back)} if out in known else {}
+
+    def check(self, layouts: Layouts) -> str | None:
+        if layouts[self.shared_output] == ops.shared_permute(layouts[self.x], self.dims):
+            return None
+        return "a view must lie as the tensor does whose dimensions it shows in another order"
+
     def execute(self, machine: Machine) -> Steps:
         machine.show_shared(self.shared_output, self.x, lambda elements: elements.transpose(self.dims))
         yield from ()
@@ -99,13 +135,29 @@ class ReshapeSharedInst(Instruction, opcode="reshape_shared", effects=PURE, orde
             )
         return ReshapeSharedInst(_view(x, output.shape, output), x)
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        out, x = self.shared_output, self.x
+        try:
+            if x in known:
+                return {} if out in known else {out: ops.shared_reshape(known[x], out.shape)}
+            return {x: ops.shared_reshape(known[out], x.shape)} if out in known else {}
+        except ops.LayoutOperationError:
+            return {}
+
+    def check(self, layouts: Layouts) -> str | None:
+        try:
+            view = ops.shared_reshape(layouts[self.x], self.shared_output.shape)
+        except ops.LayoutOperationError as error:
+            return str(error)
+        return None if layouts[self.shared_output] == view else "a view must lie as the tensor does that it shows"
+
     def execute(self, machine: Machine) -> Steps:
         shape = self.shared_output.shape
         machine.show_shared(self.shared_output, self.x, lambda elements: elements.reshape(shape))
         yield from ()
 
 
-class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=22):
+class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=19):
     """All elements of the shared tensor `x` as a tile."""
 
     x: SharedTensor = operand()
@@ -115,6 +167,13 @@ class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=22)
         tile = RegisterTensor.create(x.dtype, x.shape) if output is None else output
         _check_pair("load_shared", x, tile)
         return LoadSharedInst(tile, x)
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        out, x = self.register_output, self.x
+        if x in known and out not in known:
+            ctx.because("for the widest loads")
+            return {out: vectors_of(known[x], x.dtype, ctx.num_threads)}
+        return _for_matrices(x, out, known, ctx)
 
     def execute(self, machine: Machine) -> Steps:
         machine.write(self.register_output, *machine.load_shared(self.x))
@@ -132,9 +191,27 @@ class StoreSharedInst(Instruction, opcode="store_shared", order=19):
         _check_pair("store_shared", dst, x)
         return StoreSharedInst(None, dst, x)
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        dst, x = self.dst, self.x
+        if dst in known and x not in known:
+            ctx.because("for the widest stores")
+            return {x: vectors_of(known[dst], x.dtype, ctx.num_threads)}
+        return _for_matrices(dst, x, known, ctx)
+
     def execute(self, machine: Machine) -> Steps:
         machine.store_shared(self.dst, machine.read(self.x))
         yield from ()
+
+
+def _for_matrices(memory: SharedTensor, tile: RegisterTensor, known: Layouts, ctx: LayoutContext) -> Layouts:
+    """Where the tensor lies so that the tile moves in matrices whose rows lie in different banks."""
+    if tile not in known or memory in known:
+        return {}
+    layout = for_matrices(known[tile], tile.dtype.nbytes, ctx.inner_dim(memory))
+    if layout is None:
+        return {}
+    ctx.because("so that matrices of 8 rows meet in no bank")
+    return {memory: layout}
 
 
 def check_slice(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, inout, operand, scalars, static
 from tilekit.ir.instructions.shared import box, check_slice, to_dims
+from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layouts import LayoutContext, Layouts
 from tilekit.ir.machine import Array, Machine, Mask, Steps, Value
 from tilekit.ir.surface import Surface, check_offsets, describe, result_tile
 from tilekit.ir.tensor import LaidOut, Layout, RegisterTensor, SharedTensor, Tensor
@@ -30,6 +33,12 @@ class TransposeInst(Instruction, opcode="transpose", effects=PURE, order=12):
         if len(x.shape) != 2:
             raise errors.LanguageError("TK213", f"transpose needs a tile of two dimensions, got {describe(x)}")
         return TransposeInst(result_tile(x.dtype, x.shape[::-1], output), x)
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        return _both_ways(self.x, self.register_output, known, _transposed, _transposed)
+
+    def check(self, layouts: Layouts) -> str | None:
+        return _must_be(layouts[self.register_output], lambda: _transposed(layouts[self.x]))
 
     def execute(self, machine: Machine) -> Steps:
         value = machine.read(self.x)
@@ -54,6 +63,13 @@ class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
         shape = tuple(extent for dim, extent in enumerate(x.shape) if dim not in dims)
         return SqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        shrink, grow = (lambda x: ops.squeeze(x, self.dims)), (lambda x: ops.unsqueeze(x, self.dims))
+        return _both_ways(self.x, self.register_output, known, shrink, grow)
+
+    def check(self, layouts: Layouts) -> str | None:
+        return _must_be(layouts[self.register_output], lambda: ops.squeeze(layouts[self.x], self.dims))
+
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
         yield from ()
@@ -73,6 +89,13 @@ class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
         shape = tuple(1 if dim in dims else next(extents) for dim in range(rank))
         return UnsqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        shrink, grow = (lambda x: ops.squeeze(x, self.dims)), (lambda x: ops.unsqueeze(x, self.dims))
+        return _both_ways(self.x, self.register_output, known, grow, shrink)
+
+    def check(self, layouts: Layouts) -> str | None:
+        return _must_be(layouts[self.register_output], lambda: ops.unsqueeze(layouts[self.x], self.dims))
+
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
         yield from ()
@@ -90,6 +113,14 @@ class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12)
                 "TK213", f"reshape: shape {list(output.shape)} has {output.size} elements, {describe(x)} has {x.size}"
             )
         return ReshapeRegisterInst(result_tile(x.dtype, output.shape, output), x)
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        x, out = self.x, self.register_output
+        return _both_ways(x, out, known, lambda l: ops.reshape(l, out.shape), lambda l: ops.reshape(l, x.shape))
+
+    def check(self, layouts: Layouts) -> str | None:
+        out = self.register_output
+        return _must_be(layouts[out], lambda: ops.reshape(layouts[self.x], out.shape))
 
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
@@ -120,6 +151,19 @@ class ViewInst(Instruction, opcode="view", effects=PURE, order=12):
                 "TK213", f"view: the shape {list(x.shape)} becomes {list(output.shape)} only with a layout"
             )
         return ViewInst(output, x)
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        x, out = self.x, self.register_output
+        if x.shape != out.shape or x.dtype.nbits != out.dtype.nbits:
+            return {}
+        return _both_ways(x, out, known, lambda layout: layout, lambda layout: layout)
+
+    def check(self, layouts: Layouts) -> str | None:
+        x, out = layouts[self.x], layouts[self.register_output]
+        if x.spatial_size != out.spatial_size:
+            return f"the tile lies in {x.spatial_size} threads, its view in {out.spatial_size}"
+        held, seen = x.local_size * self.x.dtype.nbits, out.local_size * self.register_output.dtype.nbits
+        return None if held == seen else f"a thread holds {held} bits of the tile and {seen} of its view"
 
     def execute(self, machine: Machine) -> Steps:
         value, out = machine.read(self.x), self.register_output
@@ -241,6 +285,9 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
     def reads(self) -> tuple[Tensor, ...]:
         return ()  # it speaks of where elements lie, not of what they are
 
+    def check(self, layouts: Layouts) -> str | None:
+        return None if layouts[self.x] == self.layout else f"the kernel asks for {self.layout}"
+
     def execute(self, machine: Machine) -> Steps:
         yield from ()  # where elements lie changes no value
 
@@ -248,6 +295,34 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
 def _reshape(machine: Machine, x: RegisterTensor, output: RegisterTensor) -> None:
     value = machine.read(x)
     machine.write(output, value.data.reshape(output.shape), value.defined.reshape(output.shape))
+
+
+def _both_ways(
+    x: RegisterTensor,
+    out: RegisterTensor,
+    known: Layouts,
+    forward: Callable[[RegisterLayout], RegisterLayout],
+    backward: Callable[[RegisterLayout], RegisterLayout],
+) -> Layouts:
+    """Each of two tiles lies as the other one does, seen under its own shape, where that can be."""
+    try:
+        if x in known:
+            return {} if out in known else {out: forward(known[x])}
+        return {x: backward(known[out])} if out in known else {}
+    except LayoutOperationError:
+        return {}
+
+
+def _must_be(layout: RegisterLayout, wanted: Callable[[], RegisterLayout]) -> str | None:
+    try:
+        same = layout == wanted()
+    except LayoutOperationError as error:
+        return str(error)
+    return None if same else "no element moves, so the result must lie as the tile does"
+
+
+def _transposed(layout: RegisterLayout) -> RegisterLayout:
+    return ops.permute(layout, [1, 0])
 
 
 def _check_distinct(op: str, dims: Sequence[int], rank: int, what: str) -> None:

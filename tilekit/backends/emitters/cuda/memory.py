@@ -16,6 +16,7 @@ from tilekit.lowir.scalar import Expr
 @emitter(GlobalViewInst)
 def global_view(inst: GlobalViewInst, ctx: Context) -> None:
     """A view is a way of writing addresses: loads and stores use its pointer."""
+    ctx.bind_global(inst.view, inst.ptr)
 
 
 @emitter(LoadGlobalGenericInst)

@@ -13,7 +13,14 @@ from tilekit.lowir.build import RegisterArray
 from tilekit.lowir.scalar import Expr
 
 
-@emitter(ReduceInst)
+def _cells(inst: ReduceInst) -> int:
+    """The bytes that partial results of several warps take."""
+    plan = reduction_plan(inst.x.layout, inst.dims, keepdims=inst.keepdim)
+    step = plan.exchange
+    return 0 if step is None else step.rows * step.count * plan.result.local_size * accumulator(inst.x.dtype).nbytes
+
+
+@emitter(ReduceInst, workspace=_cells)
 def reduce(inst: ReduceInst, ctx: Context) -> None:
     out, builder = inst.register_output, ctx.builder
     plan = reduction_plan(inst.x.layout, inst.dims, keepdims=inst.keepdim)
@@ -50,8 +57,7 @@ def _exchange(inst: ReduceInst, ctx: Context, partial: RegisterArray, step: Exch
     """One cell for each holder of a partial result; everybody reads the cells of its row in the same order."""
     builder = ctx.builder
     cells = step.rows * step.count
-    offset = ctx.workspace(cells * partial.length * partial.dtype.nbytes)
-    workspace = builder.let("workspace", prims.shared_ptr(partial.dtype, offset))
+    workspace = builder.let("workspace", prims.shared_ptr(partial.dtype, ctx.workspace))
     row = scalar.mul(ctx.sum(step.row), _int(step.count))
     mine = builder.let("cell", scalar.add(row, ctx.sum(step.slot)))
     leads = scalar.eq(ctx.sum(step.leader), _int(0))
@@ -63,8 +69,6 @@ def _exchange(inst: ReduceInst, ctx: Context, partial: RegisterArray, step: Exch
         builder.store(partial, r, builder.buffer_load(workspace, first))
         for slot in range(1, step.count):
             _combine(inst, ctx, partial, r, builder.buffer_load(workspace, scalar.add(first, _int(slot))))
-    # the next user of the workspace may write only when everybody has read
-    builder.evaluate(prims.syncthreads())
 
 
 def _int(value: int) -> Expr:

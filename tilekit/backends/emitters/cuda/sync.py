@@ -9,6 +9,6 @@ from tilekit.ir.instructions.sync import SyncThreadsInst
 from tilekit.lowir import prims
 
 
-@emitter(SyncThreadsInst)
+@emitter(SyncThreadsInst, barrier=True)
 def sync(inst: SyncThreadsInst, ctx: Context) -> None:
     ctx.builder.evaluate(prims.syncthreads())

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other shapes and types of tiles cost nothing; parts of tiles move between registers, or through shared memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from tilekit import dtypes
+from tilekit.backends.context import Context
+from tilekit.backends.registry import emitter
+from tilekit.ir.instructions.transform import (
+    AnnotateLayoutInst,
+    ReshapeRegisterInst,
+    SliceAssignInst,
+    SliceRegisterInst,
+    SqueezeInst,
+    TransposeInst,
+    UnsqueezeInst,
+    ViewInst,
+)
+from tilekit.ir.layout import mapping, ops
+from tilekit.ir.layout.digits import Digit
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.tensor import GlobalLayout, RegisterTensor
+from tilekit.lowir import prims, scalar
+from tilekit.lowir.scalar import Expr
+
+
+@emitter(AnnotateLayoutInst)
+def annotate_layout(inst: AnnotateLayoutInst, ctx: Context) -> None:
+    """Layout inference has heard it."""
+
+
+@emitter(TransposeInst)
+def transpose(inst: TransposeInst, ctx: Context) -> None:
+    ctx.show(inst.register_output, inst.x)
+
+
+@emitter(SqueezeInst)
+def squeeze(inst: SqueezeInst, ctx: Context) -> None:
+    ctx.show(inst.register_output, inst.x)
+
+
+@emitter(UnsqueezeInst)
+def unsqueeze(inst: UnsqueezeInst, ctx: Context) -> None:
+    ctx.show(inst.register_output, inst.x)
+
+
+@emitter(ReshapeRegisterInst)
+def reshape(inst: ReshapeRegisterInst, ctx: Context) -> None:
+    ctx.show(inst.register_output, inst.x)
+
+
+@emitter(ViewInst)
+def view(inst: ViewInst, ctx: Context) -> None:
+    out = inst.register_output
+    into, source = ctx.define(out), ctx.registers_of(inst.x)
+    nbytes = out.layout.local_size * out.dtype.nbits // 8
+    ctx.builder.evaluate(prims.view(nbytes, ctx.builder.registers(into), ctx.builder.registers(source)))
+
+
+# --------------------------------------------------------------------------------------------------------------- slices
+
+
+def _taken(inst: SliceRegisterInst | SliceAssignInst) -> tuple[RegisterTensor, RegisterTensor]:
+    """The whole tile and the tile of the part."""
+    return (inst.x, inst.register_output) if isinstance(inst, SliceRegisterInst) else (inst.x, inst.value)
+
+
+def _dropped(inst: SliceRegisterInst | SliceAssignInst) -> list[int]:
+    return [dim for dim in range(len(inst.x.shape)) if dim not in inst.dims]
+
+
+def _at_home(inst: SliceRegisterInst | SliceAssignInst) -> bool:
+    """Whether each thread holds both what it takes and where it goes: the dimensions that are cut lie in registers."""
+    whole, part = _taken(inst)
+    dropped = _dropped(inst)
+    if list(inst.dims) != sorted(inst.dims) or any(whole.shape[d] != e for d, e in zip(inst.dims, part.shape, strict=True)):
+        return False
+    cut = [place for place in whole.layout.spatial_digits if isinstance(place, Digit) and place.dim in dropped]
+    rest = ops.reduce(whole.layout, dropped)
+    ours, theirs = (part.layout, rest) if isinstance(inst, SliceRegisterInst) else (rest, part.layout)
+    return not cut and mapping.local_map(ours, theirs) is not None
+
+
+def _bytes(inst: SliceRegisterInst | SliceAssignInst) -> int:
+    _, part = _taken(inst)
+    return 0 if _at_home(inst) else part.size * part.dtype.nbytes
+
+
+@emitter(SliceRegisterInst, workspace=_bytes)
+def slice_register(inst: SliceRegisterInst, ctx: Context) -> None:
+    x, out, builder = inst.x, inst.register_output, ctx.builder
+    registers = ctx.define(out)
+    if not _at_home(inst):
+        _through_memory(inst, ctx)
+        return
+    for condition, moves in _moves(inst, out.layout, ctx):
+        with ctx.only_if(condition):
+            for register, of_whole in enumerate(moves):
+                builder.store(registers, register, ctx.read(x, of_whole))
+
+
+@emitter(SliceAssignInst, workspace=_bytes)
+def slice_assign(inst: SliceAssignInst, ctx: Context) -> None:
+    x, value, builder = inst.x, inst.value, ctx.builder
+    registers = ctx.define(x)
+    if not _at_home(inst):
+        _through_memory(inst, ctx)
+        return
+    rest = ops.reduce(x.layout, _dropped(inst))
+    for condition, moves in _moves(inst, rest, ctx):
+        with ctx.only_if(condition):
+            for register, of_whole in enumerate(moves):
+                source = ctx.register_of(rest, value.layout, _int(register))
+                builder.store(registers, of_whole, ctx.read(value, source))
+
+
+def _moves(
+    inst: SliceRegisterInst | SliceAssignInst, part: RegisterLayout, ctx: Context
+) -> list[tuple[Expr | None, list[int]]]:
+    """For each place where the slice may begin, the condition for it, and the register of the whole for each of the part."""
+    dropped = _dropped(inst)
+    starts = [inst.offsets[dim] for dim in dropped]
+    places = [
+        range(inst.x.shape[dim]) if (first := scalar.constant_value(start)) is None else [first]
+        for dim, start in zip(dropped, starts, strict=True)
+    ]
+    held = [part.get_global(local_index=r, spatial_index=0) for r in range(part.local_size)]
+    found: list[tuple[Expr | None, list[int]]] = []
+    for place in itertools.product(*places):
+        condition: Expr | None = None
+        for start, first in zip(starts, place, strict=True):
+            if not scalar.is_constant(start):
+                here = scalar.eq(*scalar.promote(start, _int(first)))
+                condition = here if condition is None else scalar.logical_and(condition, here)
+        found.append((condition, [inst.x.layout.get_local(_index(inst, index, place)) for index in held]))
+    return found
+
+
+def _index(
+    inst: SliceRegisterInst | SliceAssignInst, index: Sequence[int], place: Sequence[int]
+) -> list[int]:
+    """The index in the whole tile of an element of the part."""
+    found = [0] * len(inst.x.shape)
+    for dim, component in (*zip(inst.dims, index, strict=True), *zip(_dropped(inst), place, strict=True)):
+        found[dim] = component
+    return found
+
+
+def _through_memory(inst: SliceRegisterInst | SliceAssignInst, ctx: Context) -> None:
+    """Whoever holds an element of the part brings it to shared memory, and whoever needs it takes it from there."""
+    builder = ctx.builder
+    whole, part = _taken(inst)
+    rows = GlobalLayout.row_major([_int(extent) for extent in part.shape])
+    memory = builder.let("workspace", prims.shared_ptr(part.dtype, ctx.workspace))
+
+    def offset(index: Sequence[Expr]) -> Expr:
+        return scalar.cast(rows.offset(index), dtypes.int32)
+
+    if isinstance(inst, SliceRegisterInst):
+        registers = ctx.define(part)
+        with ctx.only_if(ctx.is_first_replica(whole.layout)), ctx.each_register(whole.layout.local_size) as r:
+            inside, index = _in_part(inst, part, ctx.position(whole.layout, r))
+            with ctx.only_if(inside):
+                builder.buffer_store(memory, offset(index), ctx.read(whole, r))
+        builder.evaluate(prims.syncthreads())
+        with ctx.each_register(part.layout.local_size) as r:
+            builder.store(registers, r, builder.buffer_load(memory, offset(ctx.position(part.layout, r))))
+        return
+    registers = ctx.define(whole)
+    with ctx.only_if(ctx.is_first_replica(part.layout)), ctx.each_register(part.layout.local_size) as r:
+        builder.buffer_store(memory, offset(ctx.position(part.layout, r)), ctx.read(part, r))
+    builder.evaluate(prims.syncthreads())
+    with ctx.each_register(whole.layout.local_size) as r:
+        inside, index = _in_part(inst, part, ctx.position(whole.layout, r))
+        with ctx.only_if(inside):
+            builder.store(registers, r, builder.buffer_load(memory, offset(index)))
+
+
+def _in_part(
+    inst: SliceRegisterInst | SliceAssignInst, part: RegisterTensor, position: Sequence[Expr]
+) -> tuple[Expr | None, list[Expr]]:
+    """Whether an element of the whole tile is in the part, None where all are, and where in the part."""
+    extents = [1] * len(position)
+    for dim, extent in zip(inst.dims, part.shape, strict=True):
+        extents[dim] = extent
+    inside: Expr | None = None
+    index: list[Expr] = []
+    for dim, (at, start) in enumerate(zip(position, inst.offsets, strict=True)):
+        here = scalar.sub(at, scalar.cast(start, dtypes.int32))
+        index.append(here)
+        if extents[dim] == inst.x.shape[dim]:
+            continue
+        fits = scalar.logical_and(scalar.le(_int(0), here), scalar.lt(here, _int(extents[dim])))
+        inside = fits if inside is None else scalar.logical_and(inside, fits)
+    return inside, [index[dim] for dim in inst.dims]
+
+
+def _int(value: int) -> Expr:
+    return scalar.constant(dtypes.int32, value)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an element of a shared tensor lies, as arithmetic over the thread and its register.
+
+What depends on the thread is computed once, at the top of the kernel. A swizzle is linear over XOR, so where the bits
+of the thread's part and of the register's part of an offset are apart, the swizzle is applied to each of them alone:
+the thread's once, and that of a register is a constant when its loop is unrolled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilekit import dtypes
+from tilekit.ir.layout import mapping
+from tilekit.ir.layout.mapping import Source, Term
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shared_layout import SharedLayout, Swizzle
+from tilekit.lowir import scalar
+from tilekit.lowir.scalar import Expr, Var
+
+if TYPE_CHECKING:
+    from tilekit.backends.context import Context
+
+
+@dataclass(frozen=True, eq=False)
+class SharedView:
+    """A shared tensor: element `i` lies at `pointer[swizzle(start + i)]`, and `start` is a multiple of `divisor`.
+
+    A divisor of 0 says that the start is 0. A start that the swizzle does not mix in is part of the pointer.
+    """
+
+    pointer: Var
+    start: Expr
+    divisor: int
+    layout: SharedLayout
+
+
+# from a register's number to an offset in elements
+Offsets = Callable[[Expr], Expr]
+
+
+def offsets(ctx: Context, layout: RegisterLayout, view: SharedView, name: str) -> Offsets:
+    """For each register of a tile in `layout`, the element of `view.pointer` that goes with it."""
+    terms = mapping.shared_terms(layout, view.layout)
+    swizzle = view.layout.optional_swizzle
+    if terms is None:
+        return lambda register: _swizzled(ctx, _add(view.start, _linear(ctx, layout, view.layout, register)), swizzle)
+    thread = [term for term in terms if term.source is Source.THREAD]
+    local = [term for term in terms if term.source is Source.LOCAL]
+    if swizzle is None:
+        first = ctx.hoist(f"{name}_at", ctx.sum(thread))
+        return lambda register: _add(view.start, _add(first, ctx.sum(local, local=register)))
+    ours, theirs = (_bits(part, size) for part, size in ((thread, layout.spatial_size), (local, layout.local_size)))
+    if ours is None or theirs is None or ours & theirs or scalar.constant_value(view.start) != 0:
+        first = ctx.hoist(f"{name}_at", ctx.sum(thread))
+        return lambda register: _swizzled(
+            ctx, _add(view.start, _add(first, ctx.sum(local, local=register))), swizzle
+        )
+    plain = ctx.hoist(f"{name}_at", ctx.sum(thread))
+    mixes = ours & _sources(swizzle)
+    first = ctx.hoist(f"{name}_at", swizzled(plain, swizzle)) if mixes else plain
+    low, high = _split(local, layout.local_size, swizzle.period)
+    low_bits = theirs & (swizzle.period - 1)
+    apart = not _spread(ours, swizzle) & _spread(low_bits, swizzle)
+
+    def at(register: Expr) -> Expr:
+        inside = ctx.sum(low, local=register)
+        if low_bits & _sources(swizzle):
+            inside = swizzled(inside, swizzle)
+        mixed = _add(first, inside) if apart else _xor(first, inside)
+        return _add(mixed, ctx.sum(high, local=register))
+
+    return at
+
+
+def element(ctx: Context, view: SharedView, index: Sequence[Expr]) -> Expr:
+    """The element of `view.pointer` at an index of the tensor."""
+    offset = _add(view.start, linear_of(view.layout, index))
+    return _swizzled(ctx, offset, view.layout.optional_swizzle)
+
+
+def linear_of(layout: SharedLayout, index: Sequence[Expr]) -> Expr:
+    """The offset of an index before the swizzle."""
+    total: Expr = _int(0)
+    for mode in layout.modes:
+        value = scalar.floordiv(_int32(index[mode.digit.dim]), _int(mode.digit.stride))
+        if mode.digit.end != layout.shape[mode.digit.dim]:
+            value = scalar.mod(value, _int(mode.digit.extent))
+        total = scalar.add(total, scalar.mul(value, _int(mode.step)))
+    return total
+
+
+def swizzled(offset: Expr, swizzle: Swizzle) -> Expr:
+    """The offset with some of its bits XORed into others."""
+    mask = ((1 << swizzle.bits) - 1) << swizzle.base
+    return scalar.bitwise_xor(offset, scalar.bitwise_and(scalar.shr(offset, _int(swizzle.shift)), _int(mask)))
+
+
+def _swizzled(ctx: Context, offset: Expr, swizzle: Swizzle | None) -> Expr:
+    if swizzle is None or scalar.is_constant(offset):
+        return offset if swizzle is None else _int(swizzle(scalar.constant_value(offset)))  # type: ignore[arg-type]
+    return swizzled(ctx.builder.let("at", offset), swizzle)
+
+
+def _linear(ctx: Context, layout: RegisterLayout, shared: SharedLayout, register: Expr) -> Expr:
+    return linear_of(shared, ctx.position(layout, register))
+
+
+def _bits(terms: Sequence[Term], size: int) -> int | None:
+    """The bits that the sum can have, where no two terms share one; None where they carry."""
+    found = 0
+    for term in terms:
+        count = -(-size // term.divisor) if term.modulus is None else term.modulus
+        if term.multiplier & (term.multiplier - 1) or count & (count - 1):
+            return None
+        bits = (count - 1) * term.multiplier
+        if found & bits:
+            return None
+        found |= bits
+    return found
+
+
+def _split(terms: Sequence[Term], size: int, period: int) -> tuple[list[Term], list[Term]]:
+    """The terms below a period of the swizzle, and those that are multiples of it."""
+    low: list[Term] = []
+    high: list[Term] = []
+    for term in terms:
+        count = -(-size // term.divisor) if term.modulus is None else term.modulus
+        below = max(period // term.multiplier, 1)
+        if below == 1:
+            high.append(term)
+        elif count <= below:
+            low.append(term)
+        else:
+            low.append(Term(term.source, term.divisor, below, term.multiplier))
+            modulus = None if term.modulus is None else term.modulus // below
+            high.append(Term(term.source, term.divisor * below, modulus, term.multiplier * below))
+    return low, high
+
+
+def _sources(swizzle: Swizzle) -> int:
+    """The bits that the swizzle reads."""
+    return ((1 << swizzle.bits) - 1) << (swizzle.base + swizzle.shift)
+
+
+def _spread(bits: int, swizzle: Swizzle) -> int:
+    """The bits that a value with some of `bits` can have after the swizzle."""
+    return bits | (bits & _sources(swizzle)) >> swizzle.shift
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    return scalar.add(a, b)
+
+
+def _xor(a: Expr, b: Expr) -> Expr:
+    if scalar.constant_value(b) == 0:
+        return a
+    return b if scalar.constant_value(a) == 0 else scalar.bitwise_xor(a, b)
+
+
+def _int32(e: Expr) -> Expr:
+    return scalar.cast(e, dtypes.int32)
+
+
+@functools.cache
+def _int(value: int) -> Expr:
+    return scalar.constant(dtypes.int32, value)
