@@ -17,15 +17,30 @@ from tilekit import dtypes
 from tilekit.dtypes import PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Analysis, Function, Metadata
-from tilekit.ir.instructions import elementwise, memory, reduce, register, sync
+from tilekit.ir.instructions import (
+    assume,
+    copy_async,
+    dot,
+    elementwise,
+    memory,
+    print,
+    reduce,
+    register,
+    semaphore,
+    shared,
+    sync,
+    transform,
+    workspace,
+)
 from tilekit.ir.layout import ops
 from tilekit.ir.prog import Program
-from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, RegisterTensor, SharedTensor
 from tilekit.lowir import scalar
 from tilekit.lowir.functions import FUNCTIONS
 from tilekit.lowir.scalar import Type
 
 I32 = dtypes.int32
+MAX_BLOCKS = 2
 SHAPES = ((), (4,), (1,), (2, 4), (2, 1), (1, 4), (8, 16), (2, 2, 4), (1, 1, 4))
 NAMES = ("", "x", "x", "acc", "acc", "acc_1", "i", "n", "lambda", "None", "block_idx_x", "f32", "exp", "reduce", "Let")
 ODD_NAMES = ("été", "a b", "1st", "x²", "_", "match", "kernel", "true", "t", "ﬁ")
@@ -115,7 +130,7 @@ class Writer:
         return stmts.SeqStmt.create(lines) if len(lines) != 1 or self.maybe() else lines[0]
 
     def statement(self, scope):
-        kinds = [self.instruction] * 6 + [self.declare, self.assign, self.let]
+        kinds = [self.instruction] * 6 + [self.declare, self.assign, self.let, self.item]
         if scope.depth > 0:
             kinds += [self.branch, self.loop, self.while_loop]
         return self.pick(kinds)(scope)
@@ -180,6 +195,8 @@ class Writer:
     def instruction(self, scope):
         opcode = self.pick(INSTRUCTIONS)
         inst = INSTRUCTIONS[opcode](self, scope) or self.register_tensor(scope)
+        if isinstance(inst, stmts.Stmt):
+            return inst
         if inst.output is not None:
             if isinstance(inst.output, GlobalTensor):
                 scope.views = (*scope.views, inst.output)
@@ -323,6 +340,296 @@ class Writer:
     def sync(self, scope):
         return sync.SyncThreadsInst.create()
 
+    # ---------------------------------------------------- instructions that come with others, which make their operands
+
+    def fresh(self, dtype, shape, scope):
+        """A tile that nobody else uses, so that it may lie wherever one instruction wants it."""
+        tile = RegisterTensor.create(dtype, shape, name=self.draw(names))
+        return register.AllocateRegisterInst.create(tile, lambda axes: self.expr(dtype, scope, axes))
+
+    def together(self, scope, *insts, result=None):
+        """The instructions one after the other; others may use the result."""
+        if result is not None:
+            scope.tiles = (*scope.tiles, result)
+        return stmts.SeqStmt.create([stmts.InstStmt(inst) for inst in insts])
+
+    def moved(self, scope, shapes, move):
+        """A new tile of one of these shapes, and what `move` makes of it."""
+        made = self.fresh(self.pick(expressions.SCALARS), self.pick(shapes), scope)
+        inst = move(made.output)
+        return self.together(scope, made, inst, result=inst.output)
+
+    def transpose(self, scope):
+        return self.moved(scope, [s for s in SHAPES if len(s) == 2], transform.TransposeInst.create)
+
+    def squeeze(self, scope):
+        def move(x):
+            ones = [dim for dim, extent in enumerate(x.shape) if extent == 1]
+            return transform.SqueezeInst.create(x, self.draw(st.permutations(ones))[: self.pick([1, len(ones)])])
+
+        return self.moved(scope, [s for s in SHAPES if 1 in s], move)
+
+    def unsqueeze(self, scope):
+        def move(x):
+            count = self.pick([1, 2])
+            return transform.UnsqueezeInst.create(x, self.draw(st.permutations(range(len(x.shape) + count)))[:count])
+
+        return self.moved(scope, [s for s in SHAPES if len(s) < 3], move)
+
+    def reshape(self, scope):
+        return self.moved(scope, SHAPES, lambda x: transform.ReshapeRegisterInst.create(x, self.reshaped(x)))
+
+    def reshaped(self, x):
+        """A new tensor like `x` under another shape."""
+        last = x.shape[-1] if x.shape else 1
+        shape = self.pick([(x.size,), (*x.shape[:-1], last // 2, 2) if last % 2 == 0 else (1, x.size), x.shape])
+        return type(x).create(x.dtype, shape, name=self.draw(names))
+
+    def view(self, scope):
+        def move(x):
+            other = self.pick([d for d in expressions.SCALARS if d.nbits == x.dtype.nbits and _is_number(d)])
+            return transform.ViewInst.create(x, RegisterTensor.create(other, x.shape, name=self.draw(names)))
+
+        made = self.fresh(self.pick(filter(_is_number, expressions.SCALARS)), self.pick(SHAPES), scope)
+        inst = move(made.output)
+        if inst.output.dtype.is_float():  # bits of any number may be those of a nan, which are many
+            return self.together(scope, made, inst)
+        return self.together(scope, made, inst, result=inst.output)
+
+    def part(self, shape):
+        """Constant offsets, dimensions and extents of a box in a tensor of this shape."""
+        dims = [dim for dim in range(len(shape)) if self.maybe()]
+        extents = [shape[dim] // self.pick([1, 2]) or 1 for dim in dims]
+        along = dict(zip(dims, extents, strict=True))
+        starts = [
+            self.draw(st.integers(0, (extent - along.get(dim, 1)) // along.get(dim, 1))) * along.get(dim, 1)
+            for dim, extent in enumerate(shape)
+        ]
+        return [scalar.constant(I32, start) for start in starts], dims, extents
+
+    def slice_register(self, scope):
+        def move(x):
+            offsets, dims, extents = self.part(x.shape)
+            tile = RegisterTensor.create(x.dtype, extents, name=self.draw(names))
+            return transform.SliceRegisterInst.create(x, offsets, dims, tile)
+
+        return self.moved(scope, [s for s in SHAPES if s], move)
+
+    def slice_assign(self, scope):
+        made = self.fresh(self.pick(expressions.SCALARS), self.pick([s for s in SHAPES if s]), scope)
+        x = made.output
+        offsets, dims, extents = self.part(x.shape)
+        value = self.fresh(x.dtype, extents, scope)
+        inst = transform.SliceAssignInst.create(x, value.output, offsets, dims)
+        return self.together(scope, made, value, inst, result=x)
+
+    def dot(self, scope):
+        """A product of small whole numbers, which is exact however it is summed up."""
+        dtype = self.pick(dot.ACCUMULATORS.keys() & set(expressions.SCALARS))
+        accumulator = dot.ACCUMULATORS[dtype][0]
+        a, b = (RegisterTensor.create(dtype, shape, name=self.draw(names)) for shape in ((64, 32), (32, 32)))
+        made = [register.AllocateRegisterInst.create(t, lambda axes, t=t: self.small(t.dtype, axes)) for t in (a, b)]
+        out = RegisterTensor.create(accumulator, (64, 32), name=self.draw(names))
+        first = dot.DotInst.create(a, b, None, out)
+        if self.maybe():
+            return self.together(scope, *made, first, result=out)
+        other = out if self.maybe() else RegisterTensor.create(accumulator, out.shape, name=self.draw(names))
+        return self.together(scope, *made, first, dot.DotInst.create(a, b, out, other), result=other)
+
+    def small(self, dtype, axes):
+        """A whole number from -2 to 2 that depends on the position."""
+        weights = [scalar.constant(I32, self.draw(st.integers(1, 7))) for _ in axes]
+        total = scalar.constant(I32, 0)
+        for axis, weight in zip(axes, weights, strict=True):
+            total = scalar.add(total, scalar.mul(axis, weight))
+        number = scalar.sub(scalar.mod(total, scalar.constant(I32, 5)), scalar.constant(I32, 2))
+        return scalar.cast(number, dtype)
+
+    def buffer(self, scope, dtype, shape):
+        return shared.AllocateSharedInst.create(SharedTensor.create(dtype, shape, name=self.draw(names)))
+
+    def through_shared(self, scope, look=None, *, frees=False):
+        """A tile stored in shared memory, looked at in another way, and loaded as that."""
+        x = self.pick(scope.tiles)
+        made = self.buffer(scope, x.dtype, x.shape)
+        wait = sync.SyncThreadsInst.create()
+        seen = [] if look is None else [look(made.output)]
+        source = seen[0].output if seen else made.output
+        out = RegisterTensor.create(x.dtype, source.shape, name=self.draw(names))
+        load = shared.LoadSharedInst.create(source, out)
+        end = [wait, shared.FreeSharedInst.create(made.output)] if frees else [wait]
+        store = shared.StoreSharedInst.create(made.output, x)
+        return self.together(scope, made, store, wait, *seen, load, *end, result=out)
+
+    def slice_shared(self, scope):
+        def look(x):
+            offsets, dims, extents = self.part(x.shape)
+            dims, extents = zip(*self.shuffled(*zip(dims, extents, strict=True)), strict=True) if dims else ((), ())
+            view = SharedTensor.create(x.dtype, extents, name=self.draw(names))
+            return shared.SliceSharedInst.create(x, offsets, dims, view)
+
+        return self.through_shared(scope, look)
+
+    def permute_shared(self, scope):
+        return self.through_shared(
+            scope, lambda x: shared.PermuteSharedInst.create(x, self.draw(st.permutations(range(len(x.shape)))))
+        )
+
+    def reshape_shared(self, scope):
+        return self.through_shared(scope, lambda x: shared.ReshapeSharedInst.create(x, self.reshaped(x)))
+
+    def store_part(self, scope):
+        """A tile stored over a part of another one."""
+        x = self.pick(scope.tiles)
+        made = self.buffer(scope, x.dtype, x.shape)
+        offsets, dims, extents = self.part(x.shape)
+        part = SharedTensor.create(x.dtype, extents, name=self.draw(names))
+        view = shared.SliceSharedInst.create(made.output, offsets, dims, part)
+        value = self.fresh(x.dtype, extents, scope)
+        wait = sync.SyncThreadsInst.create()
+        out = RegisterTensor.create(x.dtype, x.shape, name=self.draw(names))
+        stores = [
+            shared.StoreSharedInst.create(made.output, x),
+            wait,
+            shared.StoreSharedInst.create(part, value.output),
+        ]
+        load = shared.LoadSharedInst.create(made.output, out)
+        return self.together(scope, made, view, value, *stores, wait, load, wait, result=out)
+
+    def copied(self, scope, dst, copy, wait):
+        """A buffer that is filled by a copy, and a tile loaded from it."""
+        out = RegisterTensor.create(dst.dtype, dst.shape, name=self.draw(names))
+        barrier = sync.SyncThreadsInst.create()
+        made = shared.AllocateSharedInst.create(dst)
+        load = shared.LoadSharedInst.create(dst, out)
+        return self.together(scope, made, barrier, copy, *wait, barrier, load, barrier, result=out)
+
+    def copy_async(self, scope):
+        # fewer bytes than 4 cannot be copied one by one
+        wide = replace(scope, views=tuple(v for v in scope.views if v.dtype.nbytes >= 4))
+        if (box := self.box(wide)) is None or not box[2]:
+            return None
+        view, offsets, dims = box
+        shape = self.pick([shape for shape in SHAPES if len(shape) == len(dims)])
+        dst = SharedTensor.create(view.dtype, shape, name=self.draw(names))
+        evict = self.pick([None, *copy_async.EVICTION])
+        copy = copy_async.CopyAsyncInst.create(dst, view, offsets, dims, evict)
+        return self.copied(scope, dst, copy, self.waiting())
+
+    def copy_async_generic(self, scope):
+        wide = [dtype for dtype in self.pointers if dtype.nbytes >= 4]
+        if not wide:
+            return None
+        dtype, shape = self.pick(wide), self.pick([shape for shape in SHAPES if shape])
+        dst = SharedTensor.create(dtype, shape, name=self.draw(names))
+        copy = copy_async.CopyAsyncGenericInst.create(dst, *self.accesses(scope, dtype, shape))
+        return self.copied(scope, dst, copy, self.waiting())
+
+    def waiting(self):
+        """A way to wait for the copies so far."""
+        commit = copy_async.CopyAsyncCommitGroupInst.create()
+        return self.pick(
+            [
+                [copy_async.CopyAsyncWaitAllInst.create()],
+                [commit, copy_async.CopyAsyncWaitGroupInst.create(0)],
+                [commit, commit, commit, copy_async.CopyAsyncWaitGroupInst.create(self.draw(st.integers(0, 2)))],
+            ]
+        )
+
+    def annotate_layout(self, scope):
+        """A tile, or shared memory, with a layout that one can see; it ends in shared memory."""
+        made = self.fresh(self.pick(expressions.SCALARS), self.pick(SHAPES), scope)
+        x = made.output
+        place = self.buffer(scope, x.dtype, x.shape)
+        own = transform.AnnotateLayoutInst.create(x, ops.auto_local_spatial(self.num_threads, x.shape))
+        if x.shape and self.maybe():
+            own = transform.AnnotateLayoutInst.create(place.output, ops.shared_column_major(*x.shape))
+        wait = sync.SyncThreadsInst.create()
+        out = RegisterTensor.create(x.dtype, x.shape, name=self.draw(names))
+        store, load = shared.StoreSharedInst.create(place.output, x), shared.LoadSharedInst.create(place.output, out)
+        return self.together(scope, made, place, own, store, wait, load, wait, result=out)
+
+    def global_tensor(self, scope):
+        """A workspace of which each block writes and reads its own row."""
+        x = self.pick(scope.tiles)
+        count = scalar.constant(I32, MAX_BLOCKS)
+        shape = (count, *(scalar.constant(I32, extent) for extent in x.shape))
+        lent = GlobalTensor.create(x.dtype, GlobalLayout.row_major(shape), name=self.draw(names))
+        made = workspace.AllocateGlobalInst.create(lent, False)
+        offsets, dims = [scalar.block_idx(0), *(scalar.constant(I32, 0) for _ in x.shape)], range(1, len(shape))
+        out = RegisterTensor.create(x.dtype, x.shape, name=self.draw(names))
+        wait = sync.SyncThreadsInst.create()
+        store = memory.StoreGlobalInst.create(lent, x, offsets, dims)
+        load = memory.LoadGlobalInst.create(lent, offsets, dims, out)
+        return self.together(scope, made, wait, store, wait, load, wait, result=out)
+
+    def semaphore(self, scope):
+        """Blocks that take turns."""
+        lent = GlobalTensor.create(I32, GlobalLayout.row_major([scalar.constant(I32, 1)]), name=self.draw(names))
+        pointer, zero = self.var(PointerType(I32)), scalar.constant(I32, 0)
+        return stmts.SeqStmt.create(
+            [
+                stmts.InstStmt(workspace.AllocateGlobalInst.create(lent, True)),
+                stmts.TensorItemPtrStmt(pointer, lent, (zero,)),
+                stmts.InstStmt(semaphore.LockSemaphoreInst.create(pointer, zero)),
+                stmts.InstStmt(semaphore.ReleaseSemaphoreInst.create(pointer, zero)),
+            ]
+        )
+
+    def print_tensor(self, scope):
+        small = [t for t in scope.tiles if t.size <= 8]
+        return print.PrintTensorInst.create(self.pick(small), "x = ") if small else None
+
+    def printf(self, scope):
+        return print.FormatPrintInst.create("%d%%\n", [self.short(scope)])
+
+    def assume(self, scope):
+        return assume.AssumeInst.create(scalar.lt(scope.readable[I32][0], scalar.constant(I32, 100)))
+
+    # ------------------------------------------------------------------------------------------ elements of tensors
+
+    def item(self, scope):
+        """A scalar from a tile of one element or from memory, or a tile that is loaded through the address of one."""
+        kinds = [self.item_of_tile, self.item_of_shared]
+        if scope.views:
+            kinds += [self.item_of_view, self.load_through_address]
+        return self.pick(kinds)(scope)
+
+    def read(self, tensor, offsets, scope):
+        var = self.var(tensor.dtype)
+        scope.add(var)
+        return stmts.TensorItemValueStmt(var, tensor, tuple(offsets))
+
+    def item_of_tile(self, scope):
+        held = [t for t in scope.tiles if t.size == 1]
+        if held:
+            return self.read(self.pick(held), (), scope)
+        made = self.fresh(self.pick(expressions.SCALARS), self.pick([(), (1,), (1, 1)]), scope)
+        return stmts.SeqStmt.create([stmts.InstStmt(made), self.read(made.output, (), scope)])
+
+    def item_of_shared(self, scope):
+        x = self.pick(scope.tiles)
+        made = self.buffer(scope, x.dtype, x.shape)
+        wait = sync.SyncThreadsInst.create()
+        start = self.together(scope, made, shared.StoreSharedInst.create(made.output, x), wait)
+        offsets = [scalar.constant(I32, self.draw(st.integers(0, extent - 1))) for extent in x.shape]
+        return stmts.SeqStmt.create([start, self.read(made.output, offsets, scope)])
+
+    def item_of_view(self, scope):
+        view = self.pick(scope.views)
+        return self.read(view, [scalar.constant(I32, 0) for _ in view.shape], scope)
+
+    def load_through_address(self, scope):
+        view = self.pick(scope.views)
+        pointer = self.var(PointerType(view.dtype))
+        one = GlobalTensor.create(view.dtype, GlobalLayout.row_major([scalar.constant(I32, 1)]), name=self.draw(names))
+        out = RegisterTensor.create(view.dtype, (4,), name=self.draw(names))
+        load = memory.LoadGlobalInst.create(one, [scalar.constant(I32, -1)], [0], out)
+        address = stmts.TensorItemPtrStmt(pointer, view, tuple(scalar.constant(I32, 0) for _ in view.shape))
+        return stmts.SeqStmt.create(
+            [address, self.together(scope, memory.GlobalViewInst.create(one, pointer), load, result=out)]
+        )
+
 
 def _with_positive_divisors(expr):
     """Division by zero, and of the lowest integer by -1, mean nothing."""
@@ -355,6 +662,33 @@ INSTRUCTIONS = {
     "load_global_generic": Writer.load_global_generic,
     "store_global_generic": Writer.store_global_generic,
     "sync": Writer.sync,
+    "shared_tensor": lambda w, scope: w.through_shared(scope),
+    "free_shared": lambda w, scope: w.through_shared(scope, frees=True),
+    "slice_shared": Writer.slice_shared,
+    "permute_shared": Writer.permute_shared,
+    "reshape_shared": Writer.reshape_shared,
+    "load_shared": lambda w, scope: w.through_shared(scope),
+    "store_shared": Writer.store_part,
+    "copy_async": Writer.copy_async,
+    "copy_async_generic": Writer.copy_async_generic,
+    "copy_async_commit_group": lambda w, scope: copy_async.CopyAsyncCommitGroupInst.create(),
+    "copy_async_wait_group": lambda w, scope: copy_async.CopyAsyncWaitGroupInst.create(w.pick([0, 1, 3])),
+    "copy_async_wait_all": lambda w, scope: copy_async.CopyAsyncWaitAllInst.create(),
+    "dot": Writer.dot,
+    "transpose": Writer.transpose,
+    "squeeze": Writer.squeeze,
+    "unsqueeze": Writer.unsqueeze,
+    "reshape": Writer.reshape,
+    "view": Writer.view,
+    "slice_register": Writer.slice_register,
+    "slice_assign": Writer.slice_assign,
+    "annotate_layout": Writer.annotate_layout,
+    "global_tensor": Writer.global_tensor,
+    "lock_semaphore": Writer.semaphore,
+    "release_semaphore": Writer.semaphore,
+    "print_tensor": Writer.print_tensor,
+    "printf": Writer.printf,
+    "assume": Writer.assume,
 }
 
 
@@ -402,7 +736,7 @@ def programs(draw, *, with_layouts=True, exact=False):
     body = stmts.SeqStmt((*first, *(writer.statement(scope) for _ in range(draw(st.integers(0, 8))))))
     one = scalar.constant(I32, 1)
     metadata = Metadata.create(
-        grid_blocks=(scalar.constant(I32, draw(st.integers(1, 2))), one, one),
+        grid_blocks=(scalar.constant(I32, draw(st.integers(1, MAX_BLOCKS))), one, one),
         cluster_blocks=(1, 1, 1),
         block_indices=indices,
         num_warps=warps,
