@@ -49,6 +49,7 @@ LAYOUT: dict[str, str] = {
     "TK301": "layout has another shape",
     "TK302": "tile has no layout yet",
     "TK303": "layout is for another number of threads",
+    "TK304": "layout does not exist",
     "TK310": "tiles do not lie where they meet",
 }
 

@@ -18,6 +18,8 @@ from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.lang.params import CallParameters
+from tilekit.runtime import device
+from tilekit.runtime.device import Gpu
 from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.target import Target
 
@@ -101,6 +103,7 @@ class JitInstance:
                         self.key.values(self.params),
                         self.key.divisibility(self.params),
                         self.sources,
+                        _gpus,
                     )
                     self._programs[index] = made.program
                 except TilekitError as error:
@@ -148,6 +151,10 @@ class JitInstance:
 
     def __repr__(self) -> str:
         return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self._kernels)} compiled>"
+
+
+def _gpus() -> Sequence[Gpu]:
+    return device.survey().gpus
 
 
 def _of_all(first: TilekitError, failures: int) -> TilekitError:

@@ -202,7 +202,7 @@ class Calls(Scopes):
         """A new object of a `Class`, its `__init__` inlined here."""
         if cls not in self._classes:
             objects.check_class(cls, self.sources)
-            self._classes[cls] = objects.with_language(cls, self.builder, self.kernel.attrs)
+            self._classes[cls] = objects.with_language(cls, self.builder, self.kernel.attrs, self.kernel.cuda)
             self.methods |= objects.functions_of(cls)
         made = objects.new(self._classes[cls])
         self.bindings.made_in(made)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -27,9 +28,10 @@ from tilekit.ir.instructions.transform import TransformMethods
 from tilekit.ir.instructions.workspace import WorkspaceMethods
 from tilekit.ir.surface import Number, describe
 from tilekit.ir.tensor import RegisterTensor
-from tilekit.lang import operators
+from tilekit.lang import operators, values
 from tilekit.lang.attributes import Attributes, Dim3
 from tilekit.lang.builder import Builder
+from tilekit.lang.cuda import Cuda
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -85,6 +87,7 @@ class KernelMethods(
 
     _builder: Builder
     _attrs: Attributes
+    _cuda: Cuda
 
     def _emit(self, inst: Instruction) -> Any:
         return self._builder.emit(inst)
@@ -99,6 +102,11 @@ class KernelMethods(
     def attrs(self) -> Attributes:
         """The launch facts: set `attrs.blocks` to the grid and `attrs.warps` to the warps of a block."""
         return self._attrs
+
+    @property
+    def cuda(self) -> Cuda:
+        """Layouts of tensor-core tiles and facts about the GPU, asked while the kernel is compiled."""
+        return self._cuda
 
     @property
     def blockIdx(self) -> Dim3:
@@ -144,6 +152,23 @@ class KernelMethods(
             raise errors.LanguageError("TK104", f'unroll must be None, "all" or a positive integer, got {unroll!r}')
         return loop_range([0, start, step] if end is None else [start, end, step], unroll)
 
+    def fast_divmod(self, a: Number, b: Number) -> tuple[Any, Any]:
+        """Return the quotient and the remainder of two integers, `a // b` and `a % b` as Python has them.
+
+        Parameters
+        ----------
+        a
+            An integer.
+        b
+            A positive integer; one that is the same in all blocks, such as an extent of the problem, divides fastest.
+        """
+        for value in (a, b):
+            if not _is_integer(value):
+                raise errors.LanguageError("TK215", f"fast_divmod needs integers, got {describe(value)}")
+        if values.known(b) == 0 and not isinstance(values.known(b), Expr):
+            raise errors.LanguageError("TK104", "fast_divmod cannot divide by 0")
+        return operators.scalar_binary(ast.FloorDiv, a, b), operators.scalar_binary(ast.Mod, a, b)
+
     def static_assert(self, cond: object, msg: str = "") -> None:
         """Stop compiling with `msg` unless the compile-time condition holds."""
         if isinstance(cond, Expr):
@@ -164,7 +189,7 @@ _NAMES = tuple(sorted(name for name in dir(KernelMethods) if not name.startswith
 
 # what tilus has and this version does not: a kernel that uses it is right, and told so
 _TILUS_ALONE = """
-atomic cluster clc cuda cumprod cumsum fast_divmod fence flatten mbarrier rand randint randint4x randn repeat
+atomic cluster clc cumprod cumsum fence flatten mbarrier rand randint randint4x randn repeat
 repeat_interleave scan single_thread single_warp store_global_scatter store_shared_scatter tcgen05 thread_group tma
 warp_group wgmma
 """

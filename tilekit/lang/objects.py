@@ -16,19 +16,21 @@ from tilekit.lang import source
 from tilekit.lang.attributes import Attributes
 from tilekit.lang.builder import Builder
 from tilekit.lang.classes import Class
+from tilekit.lang.cuda import Cuda
 from tilekit.lang.methods import KernelMethods
 
 # special methods of a class of kernels: these two are compiled, those are for people
 _SPECIAL = ("__init__", "__call__", "__repr__", "__str__")
 
 
-def with_language(cls: type, builder: Builder, attrs: Attributes) -> type[KernelMethods]:
+def with_language(cls: type, builder: Builder, attrs: Attributes, cuda: Cuda) -> type[KernelMethods]:
     """The user's class with the kernel language, for the objects of one kernel."""
     namespace = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "_builder": builder,
         "_attrs": attrs,
+        "_cuda": cuda,
     }
     return type(cls)(cls.__name__, (cls, KernelMethods), namespace)
 

@@ -196,8 +196,7 @@ def name_of(owner: object, named: Mapping[Tensor, str]) -> str:
     """What a person calls the object of a method: `self`, or the name of the tensor."""
     if not isinstance(owner, TensorMethods):
         return "self"
-    tensor: Tensor = owner._tensor  # pyright: ignore  # kept from kernels, not from this module
-    return named.get(tensor, "t")
+    return named.get(vars(owner)["_tensor"], "t")
 
 
 def names(methods: TensorMethods[Any]) -> list[str]:

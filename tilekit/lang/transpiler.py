@@ -19,6 +19,7 @@ from tilekit.ir.tools.rewriter import rewrite
 from tilekit.lang import objects, source
 from tilekit.lang.attributes import Attributes
 from tilekit.lang.builder import Builder
+from tilekit.lang.cuda import Cuda, Gpus
 from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import CallParameters
 from tilekit.lang.statements import Statements
@@ -41,6 +42,7 @@ def transpile(
     constants: Mapping[str, Any],
     divisibility: Mapping[str, int],
     sources: Sources | None = None,
+    gpus: Gpus = tuple,
 ) -> Transpiled:
     """Run `__init__` with the schedule, then build the program that `__call__` describes.
 
@@ -58,10 +60,12 @@ def transpile(
         What callers guarantee: a divisor of an integer parameter, the alignment in bytes of a pointer, by name.
     sources
         Where to register the functions that are read; errors are shown through it.
+    gpus
+        The GPUs of this machine, for a kernel that asks; none by default.
     """
     sources = sources or Sources()
     try:
-        return Transpiled(_transpile(script, schedule, params, constants, divisibility, sources), sources)
+        return Transpiled(_transpile(script, schedule, params, constants, divisibility, sources, gpus), sources)
     except TilekitError as error:
         raise error.with_sources(sources) from error.__cause__
     except RecursionError:
@@ -75,9 +79,10 @@ def _transpile(
     constants: Mapping[str, Any],
     divisibility: Mapping[str, int],
     sources: Sources,
+    gpus: Gpus,
 ) -> Program:
     builder = Builder()
-    kernel = _instance(script, schedule, builder, sources)
+    kernel = _instance(script, schedule, builder, sources, Cuda(gpus))
     arguments: dict[str, Any] = {}
     runtime: list[Var] = []
     for name, kind in zip(params.param_names, params.param_types, strict=True):
@@ -97,10 +102,12 @@ def _transpile(
     return Program.create({func.name: rewrite(func, named)})
 
 
-def _instance(script: type, schedule: Mapping[str, Any], builder: Builder, sources: Sources) -> KernelMethods:
+def _instance(
+    script: type, schedule: Mapping[str, Any], builder: Builder, sources: Sources, cuda: Cuda
+) -> KernelMethods:
     """An object of the user's class that also has the kernel language."""
     objects.check_script(script, sources)
-    cls = objects.with_language(script, builder, Attributes(builder))
+    cls = objects.with_language(script, builder, Attributes(builder), cuda)
     kernel = objects.new(cls)
     initialize: Any = cls.__init__
     try:
