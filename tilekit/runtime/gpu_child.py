@@ -266,6 +266,8 @@ class _Launch:
             for param, argument in zip(manifest.params, arguments, strict=True)
         ]
         self.grid = grid
+        self.workspace_bytes = manifest.workspace_bytes(arguments)
+        # those of the tensors, then those of the workspaces
         self.regions: list[_Region] = []
         self.handles: dict[int, str] = {}  # of allocations, by their first address
         self.pages: mmap.mmap | None = None
@@ -281,12 +283,16 @@ class _Launch:
             if handle is None:
                 offset, at = at, at + _pages(end - begin)
             self.regions.append(_Region(begin, end, handle, offset))
+        given = tuple(self.regions)
+        for nbytes in self.workspace_bytes:  # the file holds zeros there
+            self.regions.append(_Region(0, nbytes, None, at))
+            at += _pages(nbytes)
         descriptor = os.memfd_create("tilekit-launch", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, at)
             self.pages = mmap.mmap(descriptor, at)
             self.pages[: len(self.cubin)] = self.cubin
-            self._copy((region, 0, region.nbytes) for region in self.regions)
+            self._copy((region, 0, region.nbytes) for region in given)
             return worker.ask(self._message(), None, descriptor)
         finally:
             os.close(descriptor)
@@ -306,6 +312,11 @@ class _Launch:
     def stray(self, number: int, before: int | None, after: int | None) -> KernelError:
         """The error of a kernel that wrote beside a region: named after the tensor at that end of it."""
         region = self.regions[number]
+        if number >= self.tensor_regions:
+            workspace = self.manifest.workspaces[number - self.tensor_regions]
+            byte = -before if before is not None else region.nbytes + (after or 0)
+            text = f"it writes outside of the workspace {workspace.name}, of {region.nbytes} bytes, at byte {byte}"
+            return self.error("TK702", "out_of_bounds", text, [_UNHARMED], tensor=workspace.name, byte_offset=byte)
         if before is not None:
             end, edge, address = 0, region.begin, region.begin - before
         else:
@@ -355,10 +366,18 @@ class _Launch:
             "shared_bytes": manifest.shared_bytes,
             "regions": [region.to_message() for region in self.regions],
             "arguments": [
-                (scalar,) if found is None else self._pointer(found)
-                for found, scalar in zip(self.seen, self.scalars, strict=True)
+                *(
+                    (scalar,) if found is None else self._pointer(found)
+                    for found, scalar in zip(self.seen, self.scalars, strict=True)
+                ),
+                *((number, 0) for number in range(self.tensor_regions, len(self.regions))),
             ],
         }
+
+    @property
+    def tensor_regions(self) -> int:
+        """How many of the regions are those of tensors."""
+        return len(self.regions) - len(self.workspace_bytes)
 
     def _pointer(self, found: TensorFacts) -> tuple[int, int]:
         number, region = self._find(found)
@@ -368,7 +387,7 @@ class _Launch:
         begin, end = found.window
         return next(
             (number, region)
-            for number, region in enumerate(self.regions)
+            for number, region in enumerate(self.regions[: self.tensor_regions])
             if region.begin <= begin and end <= region.end and (begin < end or region.begin == begin)
         )
 

@@ -34,6 +34,10 @@ from tilekit.runtime.tensors import CPU, TensorFacts
 from tilekit.toolchain.host import HostCompiler
 
 
+# what fills memory that holds nothing yet: a not-a-number in every float type
+UNWRITTEN = 0xFF
+
+
 class CpuDevice:
     """The CPU as a device of this process: the simulator, and the library that it runs on."""
 
@@ -94,6 +98,7 @@ class CpuKernel:
         with self.device.lock, _Regions(self.device, [found for found in seen if found is not None]) as regions:
             begin = time.perf_counter()
             regions.copy_in()
+            lent = self._lend(arguments, regions)
             copied_in = time.perf_counter()
             request = LaunchRequest(
                 library=self._present_library(),
@@ -102,7 +107,7 @@ class CpuKernel:
                 block=(self.manifest.block, 1, 1),
                 shared_bytes=self.manifest.shared_bytes,
                 regions=regions.regions,
-                arguments=self._arguments(arguments, seen, regions),
+                arguments=[*self._arguments(arguments, seen, regions), *lent],
                 timeout_s=timeout_s,
                 os_threads=os_threads or available_cores(),
                 seed=seed,
@@ -113,6 +118,7 @@ class CpuKernel:
                 self._explain(error, seen)
                 raise
             ended = time.perf_counter()
+            self._check_clean(lent, regions)
             regions.copy_out(found for param, found in zip(self.manifest.params, seen, strict=True) if param.written)
             copying = (copied_in - begin) + (time.perf_counter() - ended)
         return LaunchStats(result.seconds, copying, result.counters, result.printed)
@@ -150,6 +156,24 @@ class CpuKernel:
             for param, argument, found in zip(self.manifest.params, arguments, seen, strict=True)
         ]
 
+    def _lend(self, arguments: Sequence[Any], regions: _Regions) -> list[Pointer]:
+        """Memory for the workspaces of a launch: zeros, or what shows where nobody has written."""
+        sizes = zip(self.manifest.workspaces, self.manifest.workspace_bytes(arguments), strict=True)
+        return [regions.lend(workspace.name, size, 0 if workspace.clean else UNWRITTEN) for workspace, size in sizes]
+
+    def _check_clean(self, lent: Sequence[Pointer], regions: _Regions) -> None:
+        """Refuse a kernel that leaves something in a workspace which the next launch expects to hold zeros."""
+        for workspace, pointer in zip(self.manifest.workspaces, lent, strict=True):
+            left = bytes(regions.regions[pointer.region].view) if workspace.clean else b""
+            if left.count(0) != len(left):
+                first = next(number for number, byte in enumerate(left) if byte)
+                raise KernelError(
+                    "TK707",
+                    f"kernel '{self.manifest.kernel}': {workspace.name} must be left zero, and byte {first} is not",
+                    help="set every element that the kernel writes back to 0 before it ends, as a semaphore is released",
+                    data={"kind": "unclean", "kernel": self.manifest.kernel, "tensor": workspace.name},
+                )
+
     def _present_library(self) -> Path:
         """Where the library lies now; one deleted with the cache is written again, outside of it."""
         if not self._library.exists():
@@ -186,6 +210,7 @@ class _Regions(contextlib.AbstractContextManager["_Regions"]):
     def __init__(self, device: CpuDevice, seen: Sequence[TensorFacts]) -> None:
         self._memory = device.simulator.memory
         self._groups: list[_Group] = []
+        self._lent: list[Region] = []
         try:
             for begin, end in merge(found.window for found in seen):
                 self._groups.append(_Group(begin, end, self._memory.allocate(end - begin, begin)))
@@ -195,7 +220,14 @@ class _Regions(contextlib.AbstractContextManager["_Regions"]):
 
     @property
     def regions(self) -> list[Region]:
-        return [group.region for group in self._groups]
+        return [*(group.region for group in self._groups), *self._lent]
+
+    def lend(self, name: str, nbytes: int, byte: int) -> Pointer:
+        """A region of our own, full of one byte, for a workspace."""
+        region = self._memory.allocate(nbytes)
+        self._lent.append(region)
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(region.view)), byte, nbytes)
+        return Pointer(len(self.regions) - 1, 0, nbytes, name)
 
     def pointer(self, name: str, found: TensorFacts) -> Pointer:
         """The argument for a tensor: where its first element lies; its window is what the kernel may touch."""
@@ -224,6 +256,8 @@ class _Regions(contextlib.AbstractContextManager["_Regions"]):
     def __exit__(self, *_: object) -> None:
         while self._groups:
             self._memory.release(self._groups.pop().region)
+        while self._lent:
+            self._memory.release(self._lent.pop())
 
 
 def merge(windows: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -98,6 +99,22 @@ def synchronize(index: int) -> None:
         there.ask("cuCtxSynchronize")
 
 
+class DeviceMemory:
+    """Bytes on a GPU, given back when nobody holds them any more."""
+
+    def __init__(self, there: Context, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.address = int(there.ask("cuMemAlloc", nbytes))
+        weakref.finalize(self, _give_back, there, self.address).atexit = False  # the process takes all with it
+
+
+def _give_back(there: Context, address: int) -> None:
+    """Waits for the kernels that use it; a lost context has nothing to give back to."""
+    there.api.cuCtxPushCurrent(there.handle)
+    there.api.cuMemFree(address)
+    there.api.cuCtxPopCurrent()
+
+
 class CudaKernel:
     """A compiled kernel, loaded on each GPU when it is first launched there."""
 
@@ -105,12 +122,15 @@ class CudaKernel:
         self.manifest = manifest
         self._cubin = cubin
         self._pointers = tuple(i for i, param in enumerate(manifest.params) if param.is_pointer)
-        self._packer = Packer(manifest.kernel, manifest.params)
+        self._packer = Packer(manifest.kernel, manifest.params, manifest.lent)
+        # workspaces, by GPU and stream: launches on one stream follow each other, those on others do not
+        self._workspaces: dict[tuple[int, int], list[DeviceMemory]] = {}
         # The driver reads the arguments before it returns, but lets go of the GIL: hence the lock.
         self._lock = threading.Lock()
         self._buffer = (ctypes.c_char * max(self._packer.size, 1))()
         base = ctypes.addressof(self._buffer)
-        self._slots = (ctypes.c_void_p * max(len(manifest.params), 1))(*[base + at for at in self._packer.offsets])
+        slots = [base + at for at in self._packer.offsets]
+        self._slots = (ctypes.c_void_p * max(len(slots), 1))(*slots)
         self._slots_address = ctypes.addressof(self._slots)
         self._functions: dict[int, tuple[Context, Any]] = {}
 
@@ -126,13 +146,30 @@ class CudaKernel:
         if 0 in grid:
             return NOTHING_LAUNCHED
         values = self._addresses(arguments, index)
-        on = there.stream(_current_stream(index) if stream is None else stream)
+        raw = _current_stream(index) if stream is None else stream
+        sizes = self.manifest.workspace_bytes(arguments)
+        on = there.stream(raw)
         if there.is_current():
+            values += self._lend(there, sizes, (index, raw)) if sizes else []
             self._start(there, function, grid, on, values)
         else:  # a thread in which torch has not yet worked, or another GPU is current
             with there:
+                values += self._lend(there, sizes, (index, raw)) if sizes else []
                 self._start(there, function, grid, on, values)
         return LAUNCHED
+
+    def _lend(self, there: Context, sizes: Sequence[int], where: tuple[int, int]) -> list[int]:
+        """The addresses of workspaces at least so large; clean ones are zero, as every launch leaves them."""
+        with self._lock:
+            kept = self._workspaces.setdefault(where, [])
+            for number, (workspace, nbytes) in enumerate(zip(self.manifest.workspaces, sizes, strict=True)):
+                if number < len(kept) and kept[number].nbytes >= nbytes:
+                    continue
+                memory = DeviceMemory(there, nbytes)
+                if workspace.clean:
+                    there.ask("cuMemsetD8Async", memory.address, 0, nbytes, there.stream(where[1]))
+                kept[number : number + 1] = [memory]
+            return [memory.address for memory in kept]
 
     def interrupt(self) -> None:
         """Nothing stops a launch on a GPU from within its process: it runs to its end."""

@@ -21,6 +21,10 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.runtime import grid
 
 
+# the boundary in bytes that a workspace begins at
+WORKSPACE_ALIGNMENT = 128
+
+
 @dataclass(frozen=True)
 class Param:
     """A parameter: its type as text (`int32`, `~float16`, `void_p`), and what the kernel does behind a pointer."""
@@ -79,9 +83,9 @@ class Manifest:
         return grid.compile_grid(self.grid, [self.params[i].name for i in self.integers])
 
     @functools.cached_property
-    def pointers(self) -> tuple[Param, ...]:
-        """All parameters of the kernel: those of a call, and a pointer to each workspace."""
-        return (*self.params, *(Param(workspace.name, "void_p", written=True) for workspace in self.workspaces))
+    def lent(self) -> tuple[Param, ...]:
+        """The parameters that a launch adds to those of the call: a pointer to each workspace."""
+        return tuple(Param(workspace.name, "void_p", written=True) for workspace in self.workspaces)
 
     @functools.cached_property
     def workspace_function(self) -> Callable[..., tuple[int, ...]]:
@@ -89,10 +93,11 @@ class Manifest:
         return grid.compile_counts([workspace.nbytes for workspace in self.workspaces], names)
 
     def workspace_bytes(self, arguments: Sequence[Any]) -> tuple[int, ...]:
-        """How large each workspace is in a launch with these arguments."""
+        """How large each workspace is in a launch with these arguments, in whole units of its alignment."""
         if not self.workspaces:
             return ()
-        return tuple(max(n, 0) for n in self.workspace_function(*[index(arguments[i]) for i in self.integers]))
+        wanted = self.workspace_function(*[index(arguments[i]) for i in self.integers])
+        return tuple(max(-(-nbytes // WORKSPACE_ALIGNMENT), 1) * WORKSPACE_ALIGNMENT for nbytes in wanted)
 
     def extents(self, arguments: Sequence[Any]) -> grid.Grid:
         """The checked grid of a launch with these arguments, one for each parameter; a zero means no launch at all."""

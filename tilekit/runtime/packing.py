@@ -31,11 +31,15 @@ _CODES: dict[str, str] = {
 
 
 class Packer:
-    """Writes the arguments of one kernel, pointers as addresses, into a buffer of `size` bytes."""
+    """Writes the arguments of one kernel, pointers as addresses, into a buffer of `size` bytes.
 
-    def __init__(self, kernel: str, params: Sequence[Param]) -> None:
+    After those of a call come the addresses of `lent`, which the launch adds.
+    """
+
+    def __init__(self, kernel: str, params: Sequence[Param], lent: Sequence[Param] = ()) -> None:
         self.kernel = kernel
-        self.params = tuple(params)
+        self.params = (*params, *lent)
+        self._given = len(params)
         self.size = SLOT * len(self.params)
         self.offsets = tuple(range(0, self.size, SLOT))
         codes = [_code(param) for param in self.params]
@@ -44,12 +48,12 @@ class Packer:
         self._small = tuple(i for i, code in enumerate(codes) if code.endswith("s"))
 
     def check_count(self, arguments: Sequence[Any]) -> None:
-        wanted, given = len(self.params), len(arguments)
+        wanted, given = self._given, len(arguments)
         if wanted != given:
             raise ArgumentError("TK626", f"{self.kernel} takes {wanted} arguments, and {given} were given")
 
     def pack_into(self, buffer: Any, arguments: Sequence[Any]) -> None:
-        """Write one argument for each parameter; a number that does not fit its type is an error."""
+        """Write one value for each parameter and each address lent; a number that does not fit is an error."""
         values = arguments
         if self._small:
             values = list(arguments)
@@ -62,7 +66,7 @@ class Packer:
 
     def _wrong(self, arguments: Sequence[Any]) -> ArgumentError:
         """Say which argument could not be packed."""
-        self.check_count(arguments)
+        self.check_count(arguments[: self._given])
         for param, argument in zip(self.params, arguments, strict=True):
             try:
                 scalar_bytes(self.kernel, param, argument)
