@@ -50,3 +50,12 @@ def assert_same_floats(actual: np.ndarray, expected: np.ndarray) -> None:
     nan = np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(actual), nan)
     np.testing.assert_array_equal(bits(actual)[~nan], bits(expected)[~nan])
+
+
+def aligned(array: np.ndarray, to: int = 16) -> np.ndarray:
+    """A copy whose address is a multiple of `to`; NumPy aligns to the items only."""
+    storage = np.empty(array.nbytes + to, np.uint8)
+    begin = -storage.ctypes.data % to
+    copy = storage[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+from tests.include.fragments import FRAGMENTS, Fragments
 from tilekit.lowir.functions import FUNCTIONS
 
 HEADER = "#include <tk/tk.h>\n\n"
@@ -175,6 +176,171 @@ def barriers() -> str:
     )
 
 
+def shared_vectors() -> str:
+    """Kernels shared_<bytes> of one warp: lane i stores its vector at slot[i] and loads the one at slot[31 - i].
+
+    Both are the only access at their line, so `out` and the count of bank conflicts are known.
+    """
+    return HEADER + "\n".join(
+        kernel(
+            f"shared_{size}",
+            "int32_t *slot, uint8_t *x, uint8_t *out",
+            [
+                "int32_t i = threadIdx.x;",
+                f"uint8_t registers[{size}];",
+                f"uint8_t *mine = tk::shared_ptr<uint8_t>(slot[i] * {size});",
+                f"uint8_t *other = tk::shared_ptr<uint8_t>(slot[31 - i] * {size});",
+                f"tk::load_global_{size}(registers, x + i * {size});",
+                f"tk::store_shared_{size}(mine, registers);",
+                "__syncthreads();",
+                f"tk::load_shared_{size}(registers, other);",
+                f"tk::store_global_{size}(out + i * {size}, registers);",
+            ],
+        )
+        for size in VECTOR_BYTES
+    )
+
+
+def matrix_loads() -> str:
+    """Kernels ldmatrix_<form> of one warp: `x` fills shared memory, lane i brings row address `rows[i]` (elements)."""
+    return HEADER + "\n".join(
+        kernel(
+            f"ldmatrix_{form}",
+            "int32_t *rows, uint16_t *x, uint32_t *out",
+            [
+                "uint16_t *shared = tk::shared_ptr<uint16_t>(0);",
+                "int32_t lane = threadIdx.x;",
+                f"for (int32_t i = lane; i < {MATRIX_ELEMENTS}; i += 32) shared[i] = x[i];",
+                "__syncthreads();",
+                f"uint32_t registers[{count}];",
+                f"tk::ldmatrix_{form}(registers, shared + rows[lane]);",
+                "#pragma unroll",
+                f"for (int32_t q = 0; q < {count}; ++q) out[q * 32 + lane] = registers[q];",
+            ],
+        )
+        for form, count in MATRIX_FORMS.items()
+    )
+
+
+def matrix_stores() -> str:
+    """Kernels stmatrix_<form>, the other way: registers `x` go to the rows of shared memory, which becomes `out`."""
+    return HEADER + "\n".join(
+        kernel(
+            f"stmatrix_{form}",
+            "int32_t *rows, uint32_t *x, uint16_t *out",
+            [
+                "uint16_t *shared = tk::shared_ptr<uint16_t>(0);",
+                "int32_t lane = threadIdx.x;",
+                f"for (int32_t i = lane; i < {MATRIX_ELEMENTS}; i += 32) shared[i] = 0;",
+                "__syncthreads();",
+                f"uint32_t registers[{count}];",
+                "#pragma unroll",
+                f"for (int32_t q = 0; q < {count}; ++q) registers[q] = x[q * 32 + lane];",
+                f"tk::stmatrix_{form}(shared + rows[lane], registers);",
+                "__syncthreads();",
+                f"for (int32_t i = lane; i < {MATRIX_ELEMENTS}; i += 32) out[i] = shared[i];",
+            ],
+        )
+        for form, count in MATRIX_FORMS.items()
+    )
+
+
+MATRIX_ELEMENTS = 1024
+MATRIX_FORMS = {f"x{count}{trans}": count for trans in ("", "_trans") for count in (1, 2, 4)}
+
+
+def _registers(name: str, dtype: str, count: int) -> list[str]:
+    """An array of registers, filled from what a lane owns of a parameter of the same name."""
+    return [
+        f"{dtype} {name}_registers[{count}];",
+        "#pragma unroll",
+        f"for (int32_t i = 0; i < {count}; ++i) {name}_registers[i] = {name}[threadIdx.x * {count} + i];",
+    ]
+
+
+def _multiplier(name: str, fragments: Fragments, counts: tuple[int, int, int], call: str) -> str:
+    """A kernel of one warp: the registers of a, b and d come in lane by lane, and those of d go out."""
+    (a, b, d), f = counts, fragments
+    return kernel(
+        name,
+        f"{f.operand} *a, {f.operand} *b, {f.accumulator} *d",
+        [
+            *_registers("a", f.operand, a),
+            *_registers("b", f.operand, b),
+            *_registers("d", f.accumulator, d),
+            call,
+            "#pragma unroll",
+            f"for (int32_t i = 0; i < {d}; ++i) d[threadIdx.x * {d} + i] = d_registers[i];",
+        ],
+    )
+
+
+def multiplications(name: str) -> str:
+    """Kernels of one kind of mma: one instruction, a tile of 3 x 5 x 2, one of 5 x 9 x 1, and one whose registers of a
+    fragment lie apart, as in a layout that takes k in vectors of two instructions."""
+    f = FRAGMENTS[name]
+    parts = [
+        _multiplier("one", f, (f.a, f.b, f.d), f"tk::mma_{name}(d_registers, a_registers, b_registers, d_registers);")
+    ]
+    for kernel_name, tile in f.tiles().items():
+        numbers = ", ".join(map(str, tile.numbers))
+        call = f"tk::mma_tile_{name}<{numbers}>(d_registers, a_registers, b_registers);"
+        parts.append(_multiplier(kernel_name, f, tile.register_counts(f), call))
+    return HEADER + "\n".join(parts)
+
+
+def copies() -> str:
+    """Kernels of 64 threads named after each form: thread i copies its vector to slot 63 - i in two groups."""
+
+    def copier(form: str, size: int, mask: str) -> str:
+        return kernel(
+            form,
+            "uint8_t *x, uint8_t *out",
+            [
+                "int32_t i = threadIdx.x;",
+                "uint8_t *shared = tk::shared_ptr<uint8_t>(0);",
+                f"uint8_t *to = shared + (63 - i) * {size};",
+                f"tk::{form}(to, x + i * {size}{mask});",
+                "tk::cp_async_commit_group();",
+                f"tk::{form}(to + 64 * {size}, x + (64 + i) * {size}{mask});",
+                "tk::cp_async_commit_group();",
+                "tk::cp_async_wait_group<1>();",
+                "__syncthreads();",
+                f"uint8_t registers[{size}];",
+                f"tk::load_shared_{size}(registers, shared + i * {size});",
+                f"tk::store_global_{size}(out + i * {size}, registers);",
+                "tk::cp_async_wait_all();",
+                "__syncthreads();",
+                f"tk::load_shared_{size}(registers, shared + (64 + i) * {size});",
+                f"tk::store_global_{size}(out + (64 + i) * {size}, registers);",
+            ],
+        )
+
+    return HEADER + "\n".join(
+        copier(f"cp_async_{masked}{size}{hint}", size, ", i % 3 != 0" if masked else "")
+        for hint in ("", "_evict_first")
+        for masked in ("", "or_zero_")
+        for size in COPY_BYTES
+    )
+
+
+COPY_BYTES = (4, 8, 16)
+
+
+def semaphores() -> str:
+    """Blocks take turns: block i is the turn[i]-th to change every x, in a way that tells the order."""
+    return HEADER + kernel(
+        "turns",
+        "int32_t *turn, int32_t *semaphore, uint32_t *x",
+        [
+            "int32_t mine = turn[blockIdx.x];",
+            "tk::lock_semaphore(semaphore, mine);",
+            "x[threadIdx.x] = x[threadIdx.x] * 3 + blockIdx.x;",
+            "tk::release_semaphore(semaphore, mine + 1);",
+        ],
+    )
+
+
 def everything() -> dict[str, str]:
     """Every source by a name for messages."""
     return {
@@ -185,4 +351,14 @@ def everything() -> dict[str, str]:
         "vectors": vectors(),
         "constants": constants(),
         "barriers": barriers(),
+        "shared vectors": shared_vectors(),
+        "matrix loads": matrix_loads(),
+        "matrix stores": matrix_stores(),
+        **{f"mma {name}": multiplications(name) for name in FRAGMENTS},
+        "copies": copies(),
+        "semaphores": semaphores(),
     }
+
+
+# The first target that has what a source uses, where it is not the first of all.
+FIRST_TARGET = {"matrix stores": "sm_90"}

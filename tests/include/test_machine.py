@@ -5,25 +5,20 @@ import numpy as np
 import pytest
 
 from tests.include import sources
-from tests.include.arrays import NUMPY, bits
+from tests.include.arrays import NUMPY, aligned, bits
 
 
 @pytest.mark.parametrize("size", sources.VECTOR_BYTES)
 @pytest.mark.parametrize("kernel", ["copy", "masked"])
 def test_vectors_move_as_many_bytes_as_they_say(machine, kernel, size):
     rng = np.random.default_rng()
-    # a NumPy array is aligned to its items only: offset it to be aligned to the vector
-    storage = rng.integers(0, 256, 100 * size + 16, np.uint8)
-    begin = -storage.ctypes.data % 16
-    x = storage[begin : begin + 100 * size]
-    expected = x.reshape(100, size).copy()
+    x = aligned(rng.integers(0, 256, (100, size), np.uint8))
+    expected = x.copy()
     if kernel == "masked":
         expected[::3] = 0
-    out_storage = np.zeros_like(storage)
-    begin = -out_storage.ctypes.data % 16
-    out = out_storage[begin : begin + 100 * size]
+    out = aligned(np.zeros_like(x))
     machine.run(sources.vectors(), f"{kernel}_{size}", [np.int32(100), x, out], block=128)
-    np.testing.assert_array_equal(out.reshape(100, size), expected ^ 1)
+    np.testing.assert_array_equal(out, expected ^ 1)
 
 
 def source_lane(name: str, lane: int, by: int, width: int) -> int:

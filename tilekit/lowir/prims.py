@@ -231,7 +231,7 @@ def mma(kind: str, d: Expr, a: Expr, b: Expr, c: Expr) -> Call:
 class MmaTile:
     """MI x NI x KI instructions, and the elements from one fragment to the next in the registers of a lane.
 
-    `ar` and `br` are the elements from one 32-bit register of a fragment to the next; by default they follow each other.
+    `ar` and `br` are the elements from one 32-bit register of a fragment to the next, by default without a gap.
     """
 
     mi: int

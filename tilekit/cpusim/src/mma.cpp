@@ -40,6 +40,11 @@ template <class T>
 using Vector = typename VectorOf<T>::type;
 using Words = Vector<uint32_t>;
 
+template <class T>
+Vector<T>& vector_at(T* elements) {
+  return *reinterpret_cast<Vector<T>*>(elements);
+}
+
 // Rows or columns of an operand: by k, then by row or column.
 template <class T>
 struct Operand {
@@ -143,6 +148,7 @@ struct Place {
 // Put a lane's words of one fragment of A or B where they belong, `rows` rows or columns on.
 template <int kWords, int kHalves>
 void gather(Operand<uint32_t>& words, int rows, int lane, const uint8_t* registers, Place place) {
+#pragma GCC unroll 4
   for (int r = 0; r < kWords / 4 * kHalves; ++r) {
     const int word = lane % 4 + r / kHalves * 4, row = lane / 4 + r % kHalves * kRows;
     memcpy(&words.at[word][rows + row], registers + place.begin + r * place.stride, 4);
@@ -151,13 +157,11 @@ void gather(Operand<uint32_t>& words, int rows, int lane, const uint8_t* registe
 
 // The numbers in `words` words of `count` rows or columns.
 template <class Element>
-void unpack(Operand<typename Element::Number>& to, const Operand<uint32_t>& from, int words, int count) {
+void unpack(Operand<typename Element::Number>& to, Operand<uint32_t>& from, int words, int count) {
   for (int w = 0; w < words; ++w) {
     for (int i = 0; i < count; i += kVector) {
-      const Words packed = *reinterpret_cast<const Words*>(&from.at[w][i]);
       for (int e = 0; e < Element::per_word; ++e) {
-        *reinterpret_cast<Vector<typename Element::Number>*>(&to.at[w * Element::per_word + e][i]) =
-            Element::unpack(packed, e);
+        vector_at(&to.at[w * Element::per_word + e][i]) = Element::unpack(vector_at(&from.at[w][i]), e);
       }
     }
   }
@@ -165,25 +169,24 @@ void unpack(Operand<typename Element::Number>& to, const Operand<uint32_t>& from
 
 // -------------------------------------------------------------------------------------------------- multiplication
 
-// sum += a * b for 4 rows and `kVectors` vectors of columns, whose sums stay in registers meanwhile.
+// sum += a * b for 4 rows and `kVectors` vectors of columns. Unrolled, so that the sums stay in registers meanwhile.
 template <class T, int kVectors>
 void multiply_strip(Scratch<T>& s, int row, int column, int depth) {
   Vector<T> sum[4][kVectors];
-  for (int i = 0; i < 4; ++i) {
-    for (int v = 0; v < kVectors; ++v) {
-      sum[i][v] = *reinterpret_cast<Vector<T>*>(&s.sum[row + i][column + v * kVector]);
-    }
+#pragma GCC unroll 8
+  for (int i = 0; i < 4 * kVectors; ++i) {
+    sum[i / kVectors][i % kVectors] = vector_at(&s.sum[row + i / kVectors][column + i % kVectors * kVector]);
   }
   for (int k = 0; k < depth; ++k) {
-    for (int v = 0; v < kVectors; ++v) {
-      const Vector<T> b = *reinterpret_cast<Vector<T>*>(&s.b.at[k][column + v * kVector]);
-      for (int i = 0; i < 4; ++i) sum[i][v] += s.a.at[k][row + i] * b;
+#pragma GCC unroll 8
+    for (int i = 0; i < 4 * kVectors; ++i) {
+      sum[i / kVectors][i % kVectors] +=
+          s.a.at[k][row + i / kVectors] * vector_at(&s.b.at[k][column + i % kVectors * kVector]);
     }
   }
-  for (int i = 0; i < 4; ++i) {
-    for (int v = 0; v < kVectors; ++v) {
-      *reinterpret_cast<Vector<T>*>(&s.sum[row + i][column + v * kVector]) = sum[i][v];
-    }
+#pragma GCC unroll 8
+  for (int i = 0; i < 4 * kVectors; ++i) {
+    vector_at(&s.sum[row + i / kVectors][column + i % kVectors * kVector]) = sum[i / kVectors][i % kVectors];
   }
 }
 
@@ -212,7 +215,7 @@ struct Mma {
 
   static void gather_operands(const Collective& c, const Part& part, int k, Scratch<T>& s, Operand<uint32_t>& words) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
-      const Lane& mine = lane_of(c, lane);
+      const Lane mine = lane_of(c, lane);
       for (int m = part.m; m < part.m_end; ++m) {
         const Place place = {m * mine.tile->am + k * mine.tile->ak, mine.tile->ar};
         gather<kWords, kHalves>(words, (m - part.m) * kInstructionRows, lane, mine.a, place);
@@ -220,7 +223,7 @@ struct Mma {
     }
     unpack<Element>(s.a, words, kWords, (part.m_end - part.m) * kInstructionRows);
     for (int lane = 0; lane < kWarpSize; ++lane) {
-      const Lane& mine = lane_of(c, lane);
+      const Lane mine = lane_of(c, lane);
       for (int n = part.n; n < part.n_end; ++n) {
         const Place place = {n * mine.tile->bn + k * mine.tile->bk, mine.tile->br};
         gather<kWords, 1>(words, (n - part.n) * kRows, lane, mine.b, place);
@@ -233,13 +236,13 @@ struct Mma {
   template <class Visit>
   static void for_each_pair(const Collective& c, const Part& part, Scratch<T>& s, Visit visit) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
-      const Lane& mine = lane_of(c, lane);
+      const Lane mine = lane_of(c, lane);
+      const tk_mma_tile tile = *mine.tile;
       for (int m = part.m; m < part.m_end; ++m) {
-        for (int n = part.n; n < part.n_end; ++n) {
-          const int fragment = m * mine.tile->dm + n * mine.tile->dn;
-          for (int half = 0; half < kHalves; ++half) {
-            const int row = (m - part.m) * kInstructionRows + half * kRows + lane / 4;
-            visit(&s.sum[row][(n - part.n) * kRows + lane % 4 * 2], mine, fragment + half * Sums::bytes);
+        for (int half = 0; half < kHalves; ++half) {
+          T* const row = s.sum[(m - part.m) * kInstructionRows + half * kRows + lane / 4] + lane % 4 * 2;
+          for (int n = part.n; n < part.n_end; ++n) {
+            visit(row + (n - part.n) * kRows, mine, m * tile.dm + n * tile.dn + half * Sums::bytes);
           }
         }
       }

@@ -85,6 +85,9 @@ void close_accesses(Block& block, Warp& warp) {
 }
 
 int bank_conflicts(const uint32_t* units, int count, int banks) {
+  uint32_t wanted = 0;
+  for (int i = 0; i < count; ++i) wanted |= uint32_t(1) << units[i] % banks;
+  if (__builtin_popcount(wanted) == count) return 0;  // each its own bank: the usual case
   uint8_t depth[kWarpSize] = {};     // different units that are wanted of each bank
   uint32_t latest[kWarpSize];        // and the latest of them
   int deepest = 1;
