@@ -19,9 +19,9 @@ import numpy as np
 from tilekit import dtypes
 from tilekit.dtypes import DataType
 from tilekit.ir.layout import digits, mapping, ops, shapes
+from tilekit.ir.layout.banks import WARP_SIZE
 from tilekit.ir.layout.digits import Digit, Place, Replica
 from tilekit.ir.layout.ops import column_local, column_spatial, local, spatial
-from tilekit.ir.layout.reduction import WARP_SIZE
 from tilekit.ir.layout.register_layout import RegisterLayout, from_digits
 from tilekit.ir.layout.shapes import LayoutOperationError
 from tilekit.ir.layout.shared_layout import VECTOR_NBYTES, SharedLayout
@@ -346,6 +346,7 @@ def _planned(atom: AtomicMmaConfig, a: RegisterLayout, b: RegisterLayout, c: Reg
     return DotPlan(atom, tuple(_calls(d_at, a_at, b_at)))
 
 
+@functools.lru_cache(maxsize=1024)
 def _quotient(layout: RegisterLayout, atom: RegisterLayout) -> RegisterLayout | None:
     try:
         return ops.divide(layout, atom)

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilekit.ir.layout import digits, mapping, ops, shapes
+from tilekit.ir.layout.banks import WARP_SIZE
 from tilekit.ir.layout.digits import Digit
 from tilekit.ir.layout.mapping import Source, Terms
 from tilekit.ir.layout.register_layout import RegisterLayout
-
-WARP_SIZE = 32
 
 
 @dataclass(frozen=True)

@@ -227,11 +227,25 @@ def shared_column_major(*shape: int) -> SharedLayout:
     return _packed(shape, range(len(shape))[::-1])
 
 
+def shared_pieces(shape: Sequence[int], dtype_nbytes: int) -> SharedLayout:
+    """Rows of the last dimension cut in pieces of 128 bytes, or of the part of it that divides a row.
+
+    The pieces at one place of the rows of a matrix lie one below the other.
+    """
+    *head, rows, columns = shapes.extents("shape", shape)
+    piece = max(math.gcd(columns * dtype_nbytes, LINE_NBYTES) // dtype_nbytes, 1)
+    above = _packed(head, range(len(head))).modes
+    modes = [Mode(mode.digit, mode.step * rows * columns) for mode in above]
+    modes.append(Mode(Digit(len(head), 1, rows), piece))
+    modes.append(Mode(Digit(len(head) + 1, piece, columns // piece), rows * piece))
+    modes.append(Mode(Digit(len(head) + 1, 1, piece), 1))
+    return from_modes(shape, modes, None)
+
+
 def shared_row_major_swizzle(shape: Sequence[int], dtype_nbytes: int) -> SharedLayout:
     """Rows of the last two dimensions whose 16 bytes at one place lie in different banks, eight rows at a time.
 
-    A row is cut in pieces of 128 bytes, or 64, 32 or 16 where it is no multiple; the pieces at one place of all rows
-    lie one below the other, and the swizzle permutes the 16 bytes of every 128.
+    They are cut in pieces as by `shared_pieces`, and the swizzle permutes the 16 bytes of every 128.
     """
     shape = shapes.extents("shape", shape)
     if dtype_nbytes not in (1, 2, 4, 8, 16):
@@ -241,17 +255,9 @@ def shared_row_major_swizzle(shape: Sequence[int], dtype_nbytes: int) -> SharedL
             f"cannot swizzle shape {list(shape)} of {dtype_nbytes}-byte elements: "
             f"the rows must be a multiple of 8, each of them a multiple of {VECTOR_NBYTES} bytes"
         )
-    *head, rows, columns = shape
-    nbytes = math.gcd(columns * dtype_nbytes, LINE_NBYTES)
-    piece = nbytes // dtype_nbytes
-    above = _packed(head, range(len(head))).modes
-    modes = [Mode(mode.digit, mode.step * rows * columns) for mode in above]
-    modes.append(Mode(Digit(len(head), 1, rows), piece))
-    modes.append(Mode(Digit(len(head) + 1, piece, columns // piece), rows * piece))
-    modes.append(Mode(Digit(len(head) + 1, 1, piece), 1))
-    vectors = nbytes // VECTOR_NBYTES
+    vectors = math.gcd(shape[-1] * dtype_nbytes, LINE_NBYTES) // VECTOR_NBYTES
     base = (VECTOR_NBYTES // dtype_nbytes).bit_length() - 1
-    return from_modes(shape, modes, Swizzle(base, vectors.bit_length() - 1, 3) if vectors > 1 else None)
+    return shared_pieces(shape, dtype_nbytes).apply_swizzle(Swizzle(base, vectors.bit_length() - 1, 3))
 
 
 def shared_compose(outer: SharedLayout, inner: SharedLayout) -> SharedLayout:

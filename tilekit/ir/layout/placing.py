@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a tile should lie in shared memory: so that warps move it in and out in the fewest rounds.
+
+Every layout that is tried has no gaps. A row along the inner dimension is cut in pieces of at most 128 bytes, and bits
+of the row number are XORed into what comes before a 16th, an 8th ... of all banks: so the elements of a column, too,
+come to lie in different banks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tilekit.ir.layout import atoms, banks, mapping, ops, shapes
+from tilekit.ir.layout.register_layout import RegisterLayout
+from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layout.shared_layout import LINE_NBYTES, VECTOR_NBYTES, SharedLayout, Swizzle, shared_pieces
+
+
+@dataclass(frozen=True)
+class Use:
+    """A tile that is moved between shared memory and registers in `reg`; in `matrices` where the target can."""
+
+    reg: RegisterLayout
+    matrices: bool
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a warp needs to move its part of a tile, judged by the first warp."""
+
+    instructions: int
+    rounds: int
+    conflicts: int
+    """The rounds beyond those that it takes to move as many bytes."""
+
+    @property
+    def total(self) -> int:
+        return self.instructions + self.rounds
+
+
+@functools.lru_cache(maxsize=4096)
+def cost(shared: SharedLayout, use: Use, nbytes: int) -> Cost:
+    """What it takes to move a tile of elements of `nbytes` between `shared` and where it is used."""
+    access = atoms.matrix_access(use.reg, shared, nbytes) if use.matrices else None
+    if access is not None:
+        found = banks.rounds(shared, access.rows, nbytes, access.row_size, warps=1)
+        # ldmatrix reads a row once, however many lanes could say where it is
+        together = access.count / 4
+        return Cost(access.instructions, int(found.sum() * together), int((found - 1).sum() * together))
+    vector = math.gcd(mapping.shared_vector_extent(use.reg, shared), VECTOR_NBYTES // nbytes)
+    found = banks.rounds(shared, use.reg, nbytes, vector, warps=1)
+    return Cost(found.shape[1], int(found.sum()), int((found - 1).sum()))
+
+
+@functools.lru_cache(maxsize=1024)
+def place(shape: tuple[int, ...], nbytes: int, uses: tuple[Use, ...], inner: int | None = None) -> SharedLayout:
+    """The layout of a tile of elements of `nbytes` that costs its `uses` least; of several the simplest.
+
+    Parameters
+    ----------
+    inner
+        The dimension along which elements lie side by side; given none, the one that costs least.
+    """
+    shape = shapes.extents("shape", shape)
+    dims = range(len(shape))[::-1] if inner is None else [inner]
+    best = [_best(_candidates(shape, nbytes, dim), nbytes, uses) for dim in dims] or [ops.shared_row_major()]
+    return min(best, key=lambda layout: _total(layout, nbytes, uses))
+
+
+def _best(candidates: Iterator[SharedLayout], nbytes: int, uses: Sequence[Use]) -> SharedLayout:
+    """The cheapest, up to the first without conflicts: after it come swizzles of smaller units, which cut vectors."""
+    tried: list[SharedLayout] = []
+    for layout in candidates:
+        tried.append(layout)
+        if all(cost(layout, use, nbytes).conflicts == 0 for use in uses):
+            break
+    return min(tried, key=lambda layout: _total(layout, nbytes, uses))
+
+
+def _total(layout: SharedLayout, nbytes: int, uses: Sequence[Use]) -> int:
+    return sum(cost(layout, use, nbytes).total for use in uses)
+
+
+def _candidates(shape: Sequence[int], nbytes: int, inner: int) -> Iterator[SharedLayout]:
+    """Layouts with `inner` contiguous, the simplest first."""
+    order = [*(dim for dim in range(len(shape)) if dim != inner), inner]
+    back = [order.index(dim) for dim in range(len(shape))]
+    rows = [shape[dim] for dim in order]
+    yield ops.shared_row_major(*rows).permute(back)
+    if len(rows) == 1:
+        return
+    with contextlib.suppress(LayoutOperationError):
+        yield ops.shared_row_major_swizzle(rows, nbytes).permute(back)
+    pieces = shared_pieces(rows, nbytes)
+    for swizzle in _swizzles(pieces, nbytes):
+        yield pieces.apply_swizzle(swizzle).permute(back)
+
+
+def _swizzles(pieces: SharedLayout, nbytes: int) -> Iterator[Swizzle]:
+    """All that XOR some of the low bits of the row number into bits that say which bank, large units first."""
+    piece = math.gcd(pieces.shape[-1] * nbytes, LINE_NBYTES) // nbytes
+    if piece & (piece - 1) != 0:
+        return
+    in_piece, in_line, in_all = (number.bit_length() - 1 for number in (piece, LINE_NBYTES // nbytes, pieces.size))
+    for base, bits in itertools.product(range(in_line)[::-1], range(1, 6)):
+        if base + bits > in_line:
+            continue
+        for low in range(in_piece, min(in_piece + bits, in_all - bits + 1)):
+            if low - base >= bits:
+                yield Swizzle(base, bits, low - base)
