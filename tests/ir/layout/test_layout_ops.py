@@ -238,3 +238,65 @@ def test_vector_extent_counts_neighbors_in_consecutive_registers(layout, width):
 def test_operations_that_do_not_exist_are_refused(make, message):
     with pytest.raises(LayoutOperationError, match=re.escape(message)):
         make()
+
+
+@few
+@given(st.data())
+def test_reductions_compose(data):
+    layout = data.draw(layouts())
+    first, then = (
+        data.draw(st.sets(st.sampled_from(range(len(layout.shape))))) if layout.shape else set() for _ in range(2)
+    )
+    twice = ops.reduce(ops.reduce(layout, sorted(first), keepdims=True), sorted(then), keepdims=True)
+    assert twice == ops.reduce(layout, sorted(first | then), keepdims=True)
+
+
+@few
+@given(st.data())
+def test_what_is_reduced_in_two_steps_is_what_is_reduced_in_one(data):
+    layout = data.draw(layouts())
+    middle = data.draw(broadcasts(layout.shape))
+    shape = data.draw(broadcasts(middle))
+    assert ops.reduce_to(ops.reduce_to(layout, middle), shape) == ops.reduce_to(layout, shape)
+
+
+@few
+@given(st.data())
+def test_permuted_reduction_is_the_reduction_of_the_permuted_layout(data):
+    layout = data.draw(layouts())
+    order = data.draw(st.permutations(range(len(layout.shape))))
+    dims = data.draw(st.sets(st.sampled_from(range(len(layout.shape))))) if layout.shape else set()
+    reduced = ops.reduce(layout, sorted(dims), keepdims=True)
+    moved = sorted(order.index(dim) for dim in dims)
+    assert ops.permute(reduced, order) == ops.reduce(ops.permute(layout, order), moved, keepdims=True)
+
+
+@few
+@given(layouts(), layouts(), layouts())
+def test_concatenation_is_associative(a, b, c):
+    assert ops.concat(ops.concat(a, b), c) == ops.concat(a, ops.concat(b, c))
+    assert ops.concat(a, spatial()) == a == ops.concat(spatial(), a)
+
+
+@few
+@given(layouts(max_replicas=2), layouts(max_replicas=2))
+def test_reduction_of_a_product_reduces_its_factors(outer, inner):
+    rank = max(len(outer.shape), len(inner.shape))
+    dims = list(range(rank // 2))
+    outer, inner = (ops.with_shape(one, (1,) * (rank - len(one.shape)) + one.shape) for one in (outer, inner))
+    parts = [ops.reduce(one, dims, keepdims=True) for one in (outer, inner)]
+    assert ops.reduce(outer * inner, dims, keepdims=True) == parts[0] * parts[1]
+
+
+@few
+@given(st.data())
+def test_reshaping_twice_is_reshaping_once(data):
+    layout = data.draw(layouts())
+    middle = data.draw(st.permutations(layout.shape))
+    try:
+        once = ops.reshape(layout, middle)
+    except LayoutOperationError:
+        assume(False)
+        raise
+    assert ops.reshape(once, layout.shape) == layout
+    assert ops.flatten(once) == ops.flatten(layout)
