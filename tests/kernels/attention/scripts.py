@@ -224,6 +224,8 @@ def split_flash(dtype=float16):
                 self.store_global(go, (acc / total).to(dtype), offsets=[item, first, head, 0], dims=[1, 3])
                 self.release_semaphore(turn, 0)
                 return
+            # several threads hold one row's maximum and sum: all have read them before one of them writes
+            self.sync()
             self.store_global(g_acc, acc, offsets=[task, 0, 0], dims=[1, 2])
             self.store_global(g_largest, largest, offsets=[task, 0, 0], dims=[1, 2])
             self.store_global(g_total, total, offsets=[task, 0, 0], dims=[1, 2])
