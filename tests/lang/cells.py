@@ -27,7 +27,7 @@ from tilekit import dtypes
 from tilekit.diag import TilekitError
 from tilekit.ir import evaluator
 from tilekit.ir.func import Function
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import RegisterTensor, SharedTensor
 from tilekit.ir.text import printer
 from tilekit.ir.tools import verifier
 from tilekit.jit.evaluated import as_memory
@@ -43,6 +43,7 @@ GLOBALS = {
     "math": math,
     "cdiv": cdiv,
     "RegisterTensor": RegisterTensor,
+    "SharedTensor": SharedTensor,
     **{
         name: getattr(dtypes, name) for name in ("int32", "int64", "uint32", "float16", "float32", "float64", "boolean")
     },
@@ -151,7 +152,7 @@ class Inputs:
 
 def kernel(body: str, methods: str = "", base: str = "tilus.Script", bases: str = "", **names: Any) -> Any:
     """The handle of a kernel with this snippet as its body; `bases` is text that stands above the class."""
-    text = textwrap.dedent(bases).replace("PARENT", "tilus.Script") + _KERNEL.format(
+    text = textwrap.dedent(bases).replace("PARENT", "tilus.Script").replace("CLASS", "tilus.Class") + _KERNEL.format(
         base=base, methods=_indented(methods, 4), body=_indented(body, 8), width=WIDTH, rows=ROWS
     )
     return cell(text, **names)["Kernel"]()
@@ -172,10 +173,14 @@ def by_kernel(body: str, inputs: Inputs, methods: str = "", base: str = "tilus.S
     return out.numpy()
 
 
-def by_python(body: str, inputs: Inputs, methods: str = "", base: str = "Self", **names: Any) -> np.ndarray:
+def by_python(
+    body: str, inputs: Inputs, methods: str = "", base: str = "Self", bases: str = "", **names: Any
+) -> np.ndarray:
     """What the snippet keeps when Python runs it."""
-    text = _PLAIN.format(base=base, methods=_indented(methods, 4), body=_indented(body, 8))
-    namespace = {**GLOBALS, **HOST_TYPES, "Self": Self, "RegisterTensor": Tile, **names}
+    text = textwrap.dedent(bases).replace("PARENT", "Self").replace("CLASS", "Self") + _PLAIN.format(
+        base=base, methods=_indented(methods, 4), body=_indented(body, 8)
+    )
+    namespace = {**GLOBALS, **HOST_TYPES, "Self": Self, "RegisterTensor": Tile, "SharedTensor": Memory, **names}
     exec(compile(text, "<plain>", "exec", dont_inherit=True), namespace)
     self = namespace["Plain"]()
     tiles = [Tile(data) for data in (*inputs.ints, *inputs.floats)]
@@ -216,8 +221,30 @@ class Tile:
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
 
+    @property
+    def size(self) -> int:
+        return self.data.size
+
     def to(self, dtype: Cast) -> Tile:
         return Tile(self.data.astype(dtype.numpy))
+
+    def item(self) -> Any:
+        return self.data.item()
+
+    def tolist(self) -> Any:
+        return self.data.tolist()
+
+    def transpose(self) -> Tile:
+        return Tile(self.data.T)
+
+    def squeeze(self, dim: int | tuple[int, ...]) -> Tile:
+        return Tile(np.squeeze(self.data, dim))
+
+    def unsqueeze(self, dim: int | tuple[int, ...]) -> Tile:
+        return Tile(np.expand_dims(self.data, dim))
+
+    def __getitem__(self, at: Any) -> Tile:
+        return Tile(self.data[at].copy())
 
     def _with(self, other: Any, op: Any) -> Tile:
         return Tile(op(self.data, _array(other).astype(self.data.dtype)))
@@ -244,6 +271,37 @@ _operators()
 
 def _array(value: Any) -> np.ndarray:
     return value.data if isinstance(value, Tile) else np.asarray(value)
+
+
+class Memory:
+    """An array that several names may show parts of: shared memory."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def size(self) -> int:
+        return self.data.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes
+
+    def item(self) -> Any:
+        return self.data.item()
+
+    def permute(self, dims: list[int]) -> Memory:
+        return Memory(self.data.transpose(dims))
+
+    def transpose(self) -> Memory:
+        return Memory(self.data.T)
+
+    def __getitem__(self, at: Any) -> Memory:
+        return Memory(self.data[(*at, ...) if isinstance(at, tuple) else (at, ...)])
 
 
 class Cast:
@@ -277,6 +335,24 @@ class Self:
         if not callable(init):
             return Tile(np.full(shape, init, dtype.numpy))
         return Tile(np.array([init(*at) for at in np.ndindex(*shape)], dtype.numpy).reshape(shape))
+
+    def shared_tensor(self, *, dtype: Cast, shape: list[int]) -> Memory:
+        return Memory(np.zeros(shape, dtype.numpy))
+
+    def store_shared(self, dst: Memory, src: Tile) -> None:
+        dst.data[...] = src.data
+
+    def load_shared(self, src: Memory) -> Tile:
+        return Tile(src.data.copy())
+
+    def sync(self) -> None:
+        """Python runs one thread."""
+
+    def fast_divmod(self, a: int, b: int) -> tuple[int, int]:
+        return divmod(a, b)
+
+    def assign(self, dst: Tile, src: Tile) -> None:
+        dst.data = src.data
 
     def where(self, condition: Tile, a: Any, b: Any) -> Tile:
         like = a if isinstance(a, Tile) else b
