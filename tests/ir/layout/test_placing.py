@@ -23,7 +23,11 @@ def dot(operand, acc, m=64, n=64, k=64):
 
 
 def total(layout, uses, nbytes):
-    return sum(cost(layout, use, nbytes).total for use in uses)
+    return sum(cost_of(layout, use, nbytes).total for use in uses)
+
+
+def cost_of(layout, use, nbytes):
+    return cost(layout, use.reg, nbytes, matrices=use.matrices)
 
 
 @some
@@ -45,7 +49,7 @@ def test_given_dimension_is_the_one_that_lies_side_by_side(data):
     inner = data.draw(st.integers(0, len(shape) - 1))
     nbytes = data.draw(st.sampled_from([2, 4]))
     reg = ops.auto_local_spatial(32, shape)
-    layout = place(shape, nbytes, (Use(reg, matrices=False),), inner)
+    layout = place(shape, nbytes, (Use(reg, matrices=False),), inner=inner)
     (first,) = [mode for mode in layout.modes if mode.step == 1]
     assert first.digit.dim == inner
     assert first.digit.stride == 1
@@ -93,22 +97,22 @@ def test_accumulators_are_stored_and_read_in_rows_without_conflicts():
     config = dot(float16, float32)
     uses = (Use(config.lc, matrices=False), Use(vectors((64, 64), 4), matrices=False))
     layout = place((64, 64), 4, uses)
-    assert [cost(layout, use, 4).conflicts for use in uses] == [0, 0]
+    assert [cost_of(layout, use, 4).conflicts for use in uses] == [0, 0]
 
 
 def test_costs_that_a_person_can_check():
     column = Use(local(1, 32).spatial(32, 1), matrices=False)
-    found = cost(shared_row_major(32, 32), column, 4)
+    found = cost_of(shared_row_major(32, 32), column, 4)
     # 8 vectors of 16 bytes for each thread, 8 threads at once, all of them in the same banks
     assert (found.instructions, found.rounds, found.conflicts, found.total) == (8, 8 * 4 * 8, 8 * 4 * 7, 264)
     wide = Use(spatial(4, 8).local(1, 4), matrices=False)
-    found = cost(shared_row_major(4, 32), wide, 4)
+    found = cost_of(shared_row_major(4, 32), wide, 4)
     assert (found.instructions, found.rounds, found.conflicts) == (1, 4, 0)
     for columns, count in ((8, 1), (16, 2), (32, 4)):
         matrices = Use(local(1, columns // 8).spatial(8, 4).local(1, 2), matrices=True)
-        found = cost(shared_row_major_swizzle([8, columns], 2), matrices, 2)
+        found = cost_of(shared_row_major_swizzle([8, columns], 2), matrices, 2)
         assert (found.instructions, found.rounds, found.conflicts) == (1, count, 0)
-        found = cost(shared_row_major(8, columns), matrices, 2)
+        found = cost_of(shared_row_major(8, columns), matrices, 2)
         # a row of 16 bytes lies right behind the one before it; longer rows meet every 128 bytes
         assert found.conflicts == count * (columns // 8 - 1)
 
@@ -117,4 +121,25 @@ def test_wider_vectors_cost_fewer_instructions():
     shape = (64, 64)
     narrow, wide = Use(vectors(shape, 1), matrices=False), Use(vectors(shape, 8), matrices=False)
     assert mapping.shared_vector_extent(wide.reg, shared_row_major(*shape)) == 8
-    assert cost(shared_row_major(*shape), wide, 2).total < cost(shared_row_major(*shape), narrow, 2).total
+    assert cost_of(shared_row_major(*shape), wide, 2).total < cost_of(shared_row_major(*shape), narrow, 2).total
+
+
+def test_uses_of_views_are_judged_where_the_views_lie():
+    rows = ops.auto_local_spatial(128, (64, 64))
+    turned = Use(rows, matrices=False, view=ops.SharedLayout.transpose)
+    layout = place((64, 64), 4, (Use(rows, matrices=False), turned), inner=1)
+    assert conflicts(layout, rows, 4, 1) == conflicts(layout.transpose(), rows, 4, 1) == 0
+    assert layout != shared_row_major(64, 64)
+
+
+def test_layouts_that_a_view_has_none_in_are_not_chosen():
+    rows = ops.auto_local_spatial(128, (64, 64))
+    uses = (Use(rows, matrices=False), Use(ops.permute(rows, [1, 0]), matrices=False))
+
+    def in_one_piece(layout):
+        return layout if len(layout.modes) == 2 else None
+
+    assert len(place((64, 64), 4, uses, inner=1).modes) == 3
+    assert place((64, 64), 4, uses, inner=1, views=[in_one_piece]) == shared_row_major(64, 64)
+    seen = [Use(use.reg, matrices=False, view=in_one_piece) for use in uses]
+    assert place((64, 64), 4, seen, inner=1) == shared_row_major(64, 64)

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilekit.ir.layout import atoms, banks, mapping, ops, shapes
@@ -20,13 +20,18 @@ from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layout.shapes import LayoutOperationError
 from tilekit.ir.layout.shared_layout import LINE_NBYTES, VECTOR_NBYTES, SharedLayout, Swizzle, shared_pieces
 
+# from the layout of a tile to that of a part of it, or of it with its dimensions in another order; None if it has none
+View = Callable[[SharedLayout], SharedLayout | None]
+
 
 @dataclass(frozen=True)
 class Use:
-    """A tile that is moved between shared memory and registers in `reg`; in `matrices` where the target can."""
+    """A tile, or a view of it, that is moved between shared memory and registers in `reg`."""
 
     reg: RegisterLayout
     matrices: bool
+    """Whether the target has an instruction that moves matrices this way."""
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -44,46 +49,55 @@ class Cost:
 
 
 @functools.lru_cache(maxsize=4096)
-def cost(shared: SharedLayout, use: Use, nbytes: int) -> Cost:
-    """What it takes to move a tile of elements of `nbytes` between `shared` and where it is used."""
-    access = atoms.matrix_access(use.reg, shared, nbytes) if use.matrices else None
+def cost(shared: SharedLayout, reg: RegisterLayout, nbytes: int, *, matrices: bool) -> Cost:
+    """What it takes to move a tile of elements of `nbytes`, in `matrices` if the layouts are made of them."""
+    access = atoms.matrix_access(reg, shared, nbytes) if matrices else None
     if access is not None:
         found = banks.rounds(shared, access.rows, nbytes, access.row_size, warps=1)
         # ldmatrix reads a row once, however many lanes could say where it is
         together = access.count / 4
         return Cost(access.instructions, int(found.sum() * together), int((found - 1).sum() * together))
-    vector = math.gcd(mapping.shared_vector_extent(use.reg, shared), VECTOR_NBYTES // nbytes)
-    found = banks.rounds(shared, use.reg, nbytes, vector, warps=1)
+    vector = math.gcd(mapping.shared_vector_extent(reg, shared), VECTOR_NBYTES // nbytes)
+    found = banks.rounds(shared, reg, nbytes, vector, warps=1)
     return Cost(found.shape[1], int(found.sum()), int((found - 1).sum()))
 
 
-@functools.lru_cache(maxsize=1024)
-def place(shape: tuple[int, ...], nbytes: int, uses: tuple[Use, ...], inner: int | None = None) -> SharedLayout:
+def place(
+    shape: Sequence[int], nbytes: int, uses: Sequence[Use], *, inner: int | None = None, views: Sequence[View] = ()
+) -> SharedLayout:
     """The layout of a tile of elements of `nbytes` that costs its `uses` least; of several the simplest.
 
     Parameters
     ----------
     inner
         The dimension along which elements lie side by side; given none, the one that costs least.
+    views
+        What must have a layout, too.
+
+    Returns
+    -------
+    SharedLayout
+        Row-major where no other has all views.
     """
     shape = shapes.extents("shape", shape)
-    dims = range(len(shape))[::-1] if inner is None else [inner]
-    best = [_best(_candidates(shape, nbytes, dim), nbytes, uses) for dim in dims] or [ops.shared_row_major()]
-    return min(best, key=lambda layout: _total(layout, nbytes, uses))
+    tried: list[tuple[int, SharedLayout]] = []
+    for dim in range(len(shape))[::-1] if inner is None else [inner]:
+        tried += _tried(_candidates(shape, nbytes, dim), nbytes, uses, views)
+    return min(tried, key=lambda found: found[0])[1] if tried else ops.shared_row_major(*shape)
 
 
-def _best(candidates: Iterator[SharedLayout], nbytes: int, uses: Sequence[Use]) -> SharedLayout:
-    """The cheapest, up to the first without conflicts: after it come swizzles of smaller units, which cut vectors."""
-    tried: list[SharedLayout] = []
+def _tried(
+    candidates: Iterator[SharedLayout], nbytes: int, uses: Sequence[Use], views: Sequence[View]
+) -> Iterator[tuple[int, SharedLayout]]:
+    """Layouts with what they cost, up to the first without conflicts: smaller units come after it, and cut vectors."""
     for layout in candidates:
-        tried.append(layout)
-        if all(cost(layout, use, nbytes).conflicts == 0 for use in uses):
-            break
-    return min(tried, key=lambda layout: _total(layout, nbytes, uses))
-
-
-def _total(layout: SharedLayout, nbytes: int, uses: Sequence[Use]) -> int:
-    return sum(cost(layout, use, nbytes).total for use in uses)
+        seen = [(layout if use.view is None else use.view(layout), use) for use in uses]
+        if any(view(layout) is None for view in views) or any(view is None for view, _ in seen):
+            continue
+        costs = [cost(view, use.reg, nbytes, matrices=use.matrices) for view, use in seen if view is not None]
+        yield sum(found.total for found in costs), layout
+        if all(found.conflicts == 0 for found in costs):
+            return
 
 
 def _candidates(shape: Sequence[int], nbytes: int, inner: int) -> Iterator[SharedLayout]:
