@@ -107,8 +107,9 @@ class _Lowering:
     def run(self) -> LoweredModule:
         func, context = self.func, self.context
         for tensor, offset in self.shared.tensors.items():
-            pointer = context.builder.hoist(self.names.name(tensor), prims.shared_ptr(tensor.dtype, offset))
-            context.bind_shared(tensor, SharedView(pointer, scalar.constant(dtypes.int32, 0), 0, tensor.layout))
+            name = self.names.name(tensor)
+            pointer = context.builder.hoist(name, prims.shared_ptr(tensor.dtype, offset))
+            context.bind_shared(tensor, SharedView(name, pointer, scalar.constant(dtypes.int32, 0), 0, tensor.layout))
         for inst in collect(func, AllocateGlobalInst):
             self.lend(inst)
         for axis, index in enumerate(func.metadata.block_indices):

@@ -13,7 +13,7 @@ from tilekit.backends.shared_access import Offsets, SharedView
 from tilekit.ir.analysis.grid_analysis import VECTOR_BITS, vector_widths
 from tilekit.ir.analysis.scalar_analysis import Fact, Facts
 from tilekit.ir.layout import mapping, ops
-from tilekit.ir.layout.mapping import Source, Terms
+from tilekit.ir.layout.mapping import Source, Term, Terms
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.machine import Access
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
@@ -131,25 +131,36 @@ class Context:
 
     # ------------------------------------------------------------------------------------------------------ layouts
 
-    def sum(self, terms: Terms, *, local: Expr | int = 0) -> Expr:
-        """The value of a layout's terms for this thread and one of its registers."""
-        sources = {Source.THREAD: self.thread, Source.LOCAL: scalar.as_expr(local, dtypes.int32)}
+    def sum(self, terms: Terms, *, local: Expr | int = 0, every: int = 1) -> Expr:
+        """The value of a layout's terms for this thread and register `local * every` of it."""
         total: Expr = _int(0)
         for term in terms:
-            value = scalar.floordiv(sources[term.source], _int(term.divisor))
-            if term.modulus is not None:
-                value = scalar.mod(value, _int(term.modulus))
-            total = scalar.add(total, scalar.mul(value, _int(term.multiplier)))
+            total = scalar.add(total, scalar.mul(self._digit(term, local, every), _int(term.multiplier)))
         return total
 
-    def position(self, layout: RegisterLayout, register: Expr | int) -> list[Expr]:
-        """The position in the tile of what one register of this thread holds."""
-        return [self.sum(terms, local=register) for terms in mapping.index_terms(layout)]
+    def _digit(self, term: Term, local: Expr | int, every: int) -> Expr:
+        """The digit that a term reads."""
+        if term.source is Source.THREAD:
+            number, divisor = self.thread, term.divisor
+        else:
+            number, divisor = scalar.as_expr(local, dtypes.int32), term.divisor
+            if term.modulus is not None and every % (term.divisor * term.modulus) == 0:
+                return _int(0)
+            common = math.gcd(every, divisor)
+            number, divisor = scalar.mul(number, _int(every // common)), divisor // common
+        value = scalar.floordiv(number, _int(divisor))
+        return value if term.modulus is None else scalar.mod(value, _int(term.modulus))
 
-    def bind_axes(self, axes: Sequence[Var], layout: RegisterLayout, register: Expr | int) -> dict[Var, Expr]:
-        """What the axes of an instruction stand for at one register, each in a variable where it is a computation."""
+    def position(self, layout: RegisterLayout, register: Expr | int, *, every: int = 1) -> list[Expr]:
+        """The position in the tile of what register `register * every` of this thread holds."""
+        return [self.sum(terms, local=register, every=every) for terms in mapping.index_terms(layout)]
+
+    def bind_axes(
+        self, axes: Sequence[Var], layout: RegisterLayout, register: Expr | int, *, every: int = 1
+    ) -> dict[Var, Expr]:
+        """What the axes of an instruction stand for at a register, each in a variable where it is a computation."""
         found: dict[Var, Expr] = {}
-        for axis, value in zip(axes, self.position(layout, register), strict=True):
+        for axis, value in zip(axes, self.position(layout, register, every=every), strict=True):
             simple = isinstance(value, Var) or scalar.is_constant(value)
             found[axis] = value if simple else self.builder.let(scalar.name_hint(axis), value)
             if not simple:
@@ -214,9 +225,9 @@ class Context:
         """Where a shared tensor lies."""
         return self._views[tensor]
 
-    def shared_offsets(self, layout: RegisterLayout, tensor: SharedTensor) -> Offsets:
-        """From a register of a tile in `layout` to the element of the tensor's pointer that goes with it."""
-        return shared_access.offsets(self, layout, self._views[tensor], self.names.name(tensor))
+    def shared_offsets(self, layout: RegisterLayout, tensor: SharedTensor, *, every: int = 1) -> Offsets:
+        """From a number to the element of the tensor's pointer that goes with register `number * every` in `layout`."""
+        return shared_access.offsets(self, layout, self._views[tensor], every)
 
     def shared_width(self, layout: RegisterLayout, tensor: SharedTensor) -> int:
         """How many consecutive registers of a tile in `layout` one access to shared memory may fill."""

@@ -29,56 +29,62 @@ if TYPE_CHECKING:
 class SharedView:
     """A shared tensor: element `i` lies at `pointer[swizzle(start + i)]`, and `start` is a multiple of `divisor`.
 
-    A divisor of 0 says that the start is 0. A start that the swizzle does not mix in is part of the pointer.
+    A divisor of 0 says that the start is 0. A start that the swizzle does not mix in is part of the pointer. `name` is
+    that of the memory.
     """
 
+    name: str
     pointer: Var
     start: Expr
     divisor: int
     layout: SharedLayout
 
 
-# from a register's number to an offset in elements
+# from the number of an access to the offset of its first element
 Offsets = Callable[[Expr], Expr]
 
 
-def offsets(ctx: Context, layout: RegisterLayout, view: SharedView, name: str) -> Offsets:
-    """For each register of a tile in `layout`, the element of `view.pointer` that goes with it."""
+def offsets(ctx: Context, layout: RegisterLayout, view: SharedView, every: int) -> Offsets:
+    """The element of `view.pointer` that goes with each register of a tile in `layout` that `every` divides."""
     terms = mapping.shared_terms(layout, view.layout)
     swizzle = view.layout.optional_swizzle
     if terms is None:
-        return lambda register: _swizzled(ctx, _add(view.start, _linear(ctx, layout, view.layout, register)), swizzle)
+
+        def found(number: Expr) -> Expr:
+            offset = linear_of(view.layout, ctx.position(layout, number, every=every))
+            return _swizzled(ctx, scalar.add(view.start, offset), swizzle)
+
+        return found
     thread = [term for term in terms if term.source is Source.THREAD]
     local = [term for term in terms if term.source is Source.LOCAL]
-    if swizzle is None:
-        first = ctx.hoist(f"{name}_at", ctx.sum(thread))
-        return lambda register: _add(view.start, _add(first, ctx.sum(local, local=register)))
-    ours, theirs = (_bits(part, size) for part, size in ((thread, layout.spatial_size), (local, layout.local_size)))
-    if ours is None or theirs is None or ours & theirs or scalar.constant_value(view.start) != 0:
-        first = ctx.hoist(f"{name}_at", ctx.sum(thread))
-        return lambda register: _swizzled(
-            ctx, _add(view.start, _add(first, ctx.sum(local, local=register))), swizzle
-        )
-    plain = ctx.hoist(f"{name}_at", ctx.sum(thread))
-    mixes = ours & _sources(swizzle)
-    first = ctx.hoist(f"{name}_at", swizzled(plain, swizzle)) if mixes else plain
+    first = ctx.hoist(f"{view.name}_at", ctx.sum(thread))
+    ours, theirs = _bits(thread, layout.spatial_size), _bits(local, layout.local_size)
+    if swizzle is None or ours is None or theirs is None or ours & theirs or scalar.constant_value(view.start) != 0:
+
+        def summed(number: Expr) -> Expr:
+            offset = scalar.add(first, ctx.sum(local, local=number, every=every))
+            return _swizzled(ctx, scalar.add(view.start, offset), swizzle)
+
+        return summed
+    if ours & _sources(swizzle):
+        first = ctx.hoist(f"{view.name}_swizzled", swizzled(first, swizzle))
     low, high = _split(local, layout.local_size, swizzle.period)
     low_bits = theirs & (swizzle.period - 1)
     apart = not _spread(ours, swizzle) & _spread(low_bits, swizzle)
 
-    def at(register: Expr) -> Expr:
-        inside = ctx.sum(low, local=register)
+    def mixed(number: Expr) -> Expr:
+        inside = ctx.sum(low, local=number, every=every)
         if low_bits & _sources(swizzle):
             inside = swizzled(inside, swizzle)
-        mixed = _add(first, inside) if apart else _xor(first, inside)
-        return _add(mixed, ctx.sum(high, local=register))
+        both = scalar.add(first, inside) if apart else _xor(first, inside)
+        return scalar.add(both, ctx.sum(high, local=number, every=every))
 
-    return at
+    return mixed
 
 
 def element(ctx: Context, view: SharedView, index: Sequence[Expr]) -> Expr:
     """The element of `view.pointer` at an index of the tensor."""
-    offset = _add(view.start, linear_of(view.layout, index))
+    offset = scalar.add(view.start, linear_of(view.layout, index))
     return _swizzled(ctx, offset, view.layout.optional_swizzle)
 
 
@@ -103,10 +109,6 @@ def _swizzled(ctx: Context, offset: Expr, swizzle: Swizzle | None) -> Expr:
     if swizzle is None or scalar.is_constant(offset):
         return offset if swizzle is None else _int(swizzle(scalar.constant_value(offset)))  # type: ignore[arg-type]
     return swizzled(ctx.builder.let("at", offset), swizzle)
-
-
-def _linear(ctx: Context, layout: RegisterLayout, shared: SharedLayout, register: Expr) -> Expr:
-    return linear_of(shared, ctx.position(layout, register))
 
 
 def _bits(terms: Sequence[Term], size: int) -> int | None:
@@ -149,10 +151,6 @@ def _sources(swizzle: Swizzle) -> int:
 def _spread(bits: int, swizzle: Swizzle) -> int:
     """The bits that a value with some of `bits` can have after the swizzle."""
     return bits | (bits & _sources(swizzle)) >> swizzle.shift
-
-
-def _add(a: Expr, b: Expr) -> Expr:
-    return scalar.add(a, b)
 
 
 def _xor(a: Expr, b: Expr) -> Expr:

@@ -25,6 +25,7 @@ _TYPES = {
     dtypes.bfloat16: "nv_bfloat16",
     dtypes.float32: "float",
     dtypes.float64: "double",
+    dtypes.tfloat32: "tk::tfloat32",
 }
 
 

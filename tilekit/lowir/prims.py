@@ -86,6 +86,9 @@ def _rows() -> Iterator[Primitive]:
     for to in SCALARS:
         for source in SCALARS:
             yield Primitive(f"tk::cast<{cxx.type_name(to)}>", (source,), to, "cast.h")
+    for t in SCALARS:
+        yield Primitive(f"tk::cast<{cxx.type_name(dtypes.tfloat32)}>", (t,), dtypes.tfloat32, "cast.h")
+        yield Primitive(f"tk::cast<{cxx.type_name(t)}>", (dtypes.tfloat32,), t, "cast.h")
     for name, function in FUNCTIONS.items():
         if name not in _OPERATORS:
             for t in _DOMAINS[function.domain]:

@@ -108,6 +108,10 @@ template <class To, class From>
 TK_DEVICE To cast(From x) {
   if constexpr (is_same<To, From>) {
     return x;
+  } else if constexpr (is_same<From, tfloat32>) {
+    return cast<To>(static_cast<float>(x));
+  } else if constexpr (is_same<To, tfloat32>) {
+    return tfloat32(cast<float>(x));
   } else if constexpr (is_float16<From>) {
     return cast<To>(detail::to_float(x));
   } else if constexpr (is_same<From, bool>) {

@@ -21,6 +21,7 @@ using uint64_t = unsigned long long;
 #include <cuda_fp16.h>
 
 #define TK_DEVICE static __device__ __forceinline__
+#define TK_INLINE __device__ __forceinline__
 #define TK_KERNEL(name)  // the loader finds a kernel by its own name
 
 #else
@@ -29,6 +30,7 @@ using uint64_t = unsigned long long;
 #include <tk/cpu/float16.h>
 
 #define TK_DEVICE static inline __attribute__((always_inline))
+#define TK_INLINE inline __attribute__((always_inline))
 
 #endif
 
@@ -55,6 +57,33 @@ template <class T>
 inline constexpr T lowest = is_signed<T> ? static_cast<T>(uint64_t(1) << (8 * sizeof(T) - 1)) : T(0);
 template <class T>
 inline constexpr T highest = static_cast<T>(~lowest<T>);
+
+// A float rounded to 10 bits of fraction, ties away from zero: what matrix instructions take of one. It computes as a
+// float and is rounded again where it is stored.
+struct tfloat32 {
+  tfloat32() = default;
+  TK_INLINE tfloat32(float x) {
+#if defined(__CUDACC__)
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+#else
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    const bool is_number = (bits & 0x7f800000u) != 0x7f800000u;
+    bits = is_number ? (bits + 0x1000u) & ~0x1fffu : bits;
+#endif
+  }
+  TK_INLINE operator float() const {
+    float x;
+#if defined(__CUDACC__)
+    x = __uint_as_float(bits);
+#else
+    __builtin_memcpy(&x, &bits, sizeof x);
+#endif
+    return x;
+  }
+
+ private:
+  uint32_t bits;
+};
 
 // The bits of N bytes of registers in registers of another type.
 template <int N>

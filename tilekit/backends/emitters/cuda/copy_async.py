@@ -24,15 +24,14 @@ def copy_async(inst: CopyAsyncGenericInst, ctx: Context) -> None:
     dst, access, builder = inst.dst, inst.access, ctx.builder
     layout, width = _dealt_out(inst, ctx)
     nbytes = width * dst.dtype.nbytes
-    pointer, at = ctx.shared(dst).pointer, ctx.shared_offsets(layout, dst)
+    pointer, at = ctx.shared(dst).pointer, ctx.shared_offsets(layout, dst, every=width)
     if nbytes not in prims.COPY_BYTES:
         builder.comment(f"no asynchronous copy has {nbytes} bytes, and no wider one is aligned: through a register")
     with ctx.only_if(ctx.is_first_replica(layout)), ctx.each_register(layout.local_size // width) as step:
-        first = scalar.mul(step, _int(width))
-        where = ctx.bind_axes(access.axes, layout, first)
+        where = ctx.bind_axes(access.axes, layout, step, every=width)
         offset = scalar.rewrite(access.offset, where)
         mask = None if access.mask is None else scalar.rewrite(access.mask, where)
-        to = at(first)
+        to = at(step)
         if nbytes in prims.COPY_BYTES:
             into, source = builder.address(pointer, to), builder.address(access.pointer, offset)
             evict_first = inst.evict == "evict_first"

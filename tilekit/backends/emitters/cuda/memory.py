@@ -27,7 +27,7 @@ def load_global(inst: LoadGlobalGenericInst, ctx: Context) -> None:
     zero = scalar.cast(scalar.constant(dtypes.int32, 0), tile.dtype)
     with ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, scalar.constant(dtypes.int32, width))
-        offset, mask = _at(inst.access, ctx, tile.layout, first)
+        offset, mask = _at(inst.access, ctx, tile.layout, step, width)
         if width > 1:
             address = ctx.builder.address(inst.ptr, offset)
             nbytes = width * tile.dtype.nbytes
@@ -44,7 +44,7 @@ def store_global(inst: StoreGlobalGenericInst, ctx: Context) -> None:
     writer = ctx.is_first_replica(tile.layout)
     with ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, scalar.constant(dtypes.int32, width))
-        offset, mask = _at(inst.access, ctx, tile.layout, first)
+        offset, mask = _at(inst.access, ctx, tile.layout, step, width)
         condition = _both(writer, mask)
         if condition is None:
             _store(inst, ctx, offset, first, width)
@@ -62,9 +62,11 @@ def _store(inst: StoreGlobalGenericInst, ctx: Context, offset: Expr, first: Expr
     ctx.builder.evaluate(prims.store_global(nbytes, address, ctx.builder.registers(ctx.define(inst.x), first)))
 
 
-def _at(access: Access, ctx: Context, layout: RegisterLayout, register: Expr) -> tuple[Expr, Expr | None]:
-    """The offset and the mask of the access that starts at one register."""
-    where = ctx.bind_axes(access.axes, layout, register)
+def _at(
+    access: Access, ctx: Context, layout: RegisterLayout, step: Expr, width: int
+) -> tuple[Expr, Expr | None]:
+    """The offset and the mask of the access that starts at register `step * width`."""
+    where = ctx.bind_axes(access.axes, layout, step, every=width)
     mask = None if access.mask is None else scalar.rewrite(access.mask, where)
     return scalar.rewrite(access.offset, where), mask
 

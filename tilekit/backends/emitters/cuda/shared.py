@@ -48,11 +48,11 @@ def slice_shared(inst: SliceSharedInst, ctx: Context) -> None:
     if swizzle is None or divisor % swizzle.period == 0:
         moved = scalar.constant_value(start) == 0
         pointer = x.pointer if moved else builder.let(ctx.names.name(out), builder.address(x.pointer, start))
-        ctx.bind_shared(out, SharedView(pointer, x.start, divisor, out.layout))
+        ctx.bind_shared(out, SharedView(x.name, pointer, x.start, divisor, out.layout))
     else:
         total = scalar.add(x.start, start)
         total = total if scalar.is_constant(total) else builder.let(f"{ctx.names.name(out)}_start", total)
-        ctx.bind_shared(out, SharedView(x.pointer, total, divisor, out.layout))
+        ctx.bind_shared(out, SharedView(x.name, x.pointer, total, divisor, out.layout))
 
 
 def _check_carry(inst: SliceSharedInst, ctx: Context, x: SharedView) -> None:
@@ -83,7 +83,7 @@ def reshape_shared(inst: ReshapeSharedInst, ctx: Context) -> None:
 
 def _view(out: SharedTensor, of: SharedTensor, ctx: Context) -> None:
     x = ctx.shared(of)
-    ctx.bind_shared(out, SharedView(x.pointer, x.start, x.divisor, out.layout))
+    ctx.bind_shared(out, SharedView(x.name, x.pointer, x.start, x.divisor, out.layout))
 
 
 @emitter(LoadSharedInst)
@@ -96,10 +96,11 @@ def load_shared(inst: LoadSharedInst, ctx: Context) -> None:
             into = builder.registers(registers, first)
             builder.evaluate(prims.ldmatrix(matrices.count, into, row, trans=matrices.atom.trans))
         return
-    width, at, pointer = ctx.shared_width(tile.layout, inst.x), ctx.shared_offsets(tile.layout, inst.x), _pointer(inst.x, ctx)
+    width, pointer = ctx.shared_width(tile.layout, inst.x), ctx.shared(inst.x).pointer
+    at = ctx.shared_offsets(tile.layout, inst.x, every=width)
     with ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, _int(width))
-        into, source = builder.registers(registers, first), builder.address(pointer, at(first))
+        into, source = builder.registers(registers, first), builder.address(pointer, at(step))
         builder.evaluate(prims.load_shared(width * tile.dtype.nbytes, into, source))
 
 
@@ -122,16 +123,13 @@ def store_matrices(inst: StoreSharedInst, ctx: Context) -> None:
 
 def _store(inst: StoreSharedInst, ctx: Context) -> None:
     tile, builder = inst.x, ctx.builder
-    width, at, pointer = ctx.shared_width(tile.layout, inst.dst), ctx.shared_offsets(tile.layout, inst.dst), _pointer(inst.dst, ctx)
+    width, pointer = ctx.shared_width(tile.layout, inst.dst), ctx.shared(inst.dst).pointer
+    at = ctx.shared_offsets(tile.layout, inst.dst, every=width)
     registers = ctx.registers_of(tile)
     with ctx.only_if(ctx.is_first_replica(tile.layout)), ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, _int(width))
-        to, source = builder.address(pointer, at(first)), builder.registers(registers, first)
+        to, source = builder.address(pointer, at(step)), builder.registers(registers, first)
         builder.evaluate(prims.store_shared(width * tile.dtype.nbytes, to, source))
-
-
-def _pointer(tensor: SharedTensor, ctx: Context) -> Expr:
-    return ctx.shared(tensor).pointer
 
 
 def _matrices(tile: RegisterTensor, memory: SharedTensor, ctx: Context) -> MatrixAccess | None:
@@ -143,9 +141,9 @@ def _matrices(tile: RegisterTensor, memory: SharedTensor, ctx: Context) -> Matri
 
 def _rows(access: MatrixAccess, memory: SharedTensor, ctx: Context) -> Generator[tuple[Expr, Expr]]:
     """For each instruction: the first register that it moves, and the row whose address this thread gives."""
-    at = ctx.shared_offsets(access.rows, memory)
+    at = ctx.shared_offsets(access.rows, memory, every=access.row_size)
     with ctx.each_register(access.instructions) as step:
-        row = ctx.builder.address(_pointer(memory, ctx), at(scalar.mul(step, _int(access.row_size))))
+        row = ctx.builder.address(ctx.shared(memory).pointer, at(step))
         yield scalar.mul(step, _int(access.registers)), row
 
 
