@@ -80,24 +80,34 @@ def place(
         Row-major where no other has all views.
     """
     shape = shapes.extents("shape", shape)
-    tried: list[tuple[int, SharedLayout]] = []
+    best: tuple[int, SharedLayout] | None = None
     for dim in range(len(shape))[::-1] if inner is None else [inner]:
-        tried += _tried(_candidates(shape, nbytes, dim), nbytes, uses, views)
-    return min(tried, key=lambda found: found[0])[1] if tried else ops.shared_row_major(*shape)
+        best = _cheapest(_candidates(shape, nbytes, dim), nbytes, uses, views, best)
+    return ops.shared_row_major(*shape) if best is None else best[1]
 
 
-def _tried(
-    candidates: Iterator[SharedLayout], nbytes: int, uses: Sequence[Use], views: Sequence[View]
-) -> Iterator[tuple[int, SharedLayout]]:
-    """Layouts with what they cost, up to the first without conflicts: smaller units come after it, and cut vectors."""
-    for layout in candidates:
+def _cheapest(
+    candidates: Iterator[SharedLayout],
+    nbytes: int,
+    uses: Sequence[Use],
+    views: Sequence[View],
+    best: tuple[int, SharedLayout] | None,
+) -> tuple[int, SharedLayout] | None:
+    """The cheapest of `best` and the candidates, with what it costs.
+
+    The first candidate has no swizzle, so it moves the largest vectors; without its conflicts nothing is cheaper.
+    """
+    for number, layout in enumerate(candidates):
         seen = [(layout if use.view is None else use.view(layout), use) for use in uses]
         if any(view(layout) is None for view in views) or any(view is None for view, _ in seen):
             continue
         costs = [cost(view, use.reg, nbytes, matrices=use.matrices) for view, use in seen if view is not None]
-        yield sum(found.total for found in costs), layout
-        if all(found.conflicts == 0 for found in costs):
-            return
+        total, needless = sum(found.total for found in costs), sum(found.conflicts for found in costs)
+        if best is None or total < best[0]:
+            best = total, layout
+        if needless == 0 or (number == 0 and total - needless >= best[0]):
+            break
+    return best
 
 
 def _candidates(shape: Sequence[int], nbytes: int, inner: int) -> Iterator[SharedLayout]:
