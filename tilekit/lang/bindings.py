@@ -69,6 +69,20 @@ class Bindings:
         """A new tile with the present contents of `tensor`."""
         return self.builder.emit(AssignInst.create(RegisterTensor.create(tensor.dtype, tensor.shape), tensor))
 
+    def separate(self) -> None:
+        """Give attributes tiles of their own before run-time control flow, in which no attribute can get another one.
+
+        A tile that names hold too was handed to a method: writing it there is meant for the attribute.
+        """
+        for owner in objects.reachable(self.roots()):
+            for name, tile in list(vars(owner).items()):
+                if not isinstance(tile, RegisterTensor) or self.references(tile) == 1:
+                    continue
+                if not any(value is tile for frame in self.frames for value in frame.names.values()):
+                    copy = self.copy_of(tile)
+                    self.builder.names.setdefault(copy, name)
+                    vars(owner)[name] = copy
+
     def snapshot(self, value: Any) -> Any:
         """The value as it is now: what a later statement may write in place is copied."""
         if isinstance(value, Expr) and any(map(self._is_owned, scalar.free_vars(value))):

@@ -92,6 +92,8 @@ class Calls(Scopes):
 
     def attribute(self, owner: Any, name: str) -> Any:
         """An attribute of a host object; a property of a class of the kernel is inlined like a method."""
+        if _is_class(owner):
+            self._language_of(owner)
         found = self.property_of(owner, name)
         if found is not None and found.fget in self.methods:
             return self.inline(found.fget, [owner], {})
@@ -198,13 +200,17 @@ class Calls(Scopes):
 
     # --------------------------------------------------------------------------------------------- objects and methods
 
-    def _construct(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A new object of a `Class`, its `__init__` inlined here."""
+    def _language_of(self, cls: type) -> type[KernelMethods]:
+        """A `Class` with the kernel language; from now on its functions are compiled."""
         if cls not in self._classes:
             objects.check_class(cls, self.sources)
             self._classes[cls] = objects.with_language(cls, self.builder, self.kernel.attrs, self.kernel.cuda)
             self.methods |= objects.functions_of(cls)
-        made = objects.new(self._classes[cls])
+        return self._classes[cls]
+
+    def _construct(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A new object of a `Class`, its `__init__` inlined here."""
+        made = objects.new(self._language_of(cls))
         self.bindings.made_in(made)
         initialize: Any = cls.__init__
         if initialize in self.methods:

@@ -65,6 +65,7 @@ class Regions:
         """The block of a loop's body: names from outside that it rebinds own storage, its own names end with it."""
         frame = self.bindings.frame
         plan = self._plan(node, [body])
+        self.bindings.separate()
         with self._open(plan.carried), self.builder.block() as statements:
             yield statements
         frame.names.update(dict.fromkeys(plan.joined | plan.local, _IN_THE_LOOP))
@@ -81,6 +82,7 @@ class Regions:
         """A run-time if: of each branch its text, and what executes it."""
         frame = self.bindings.frame
         plan = self._plan(node, [then[0], otherwise[0]])
+        self.bindings.separate()
         sides: list[_Side] = []
         with self._open(plan.carried):
             before = frame.names
@@ -115,6 +117,7 @@ class Regions:
         """A value that may turn out not to be needed, with the statements that make it; none if it is an expression."""
         names = self.bindings.frame.activation.names
         before = dict(names)
+        self.bindings.separate()
         with self._guarded(), self.builder.block() as statements:
             value = evaluate()
         if names.keys() != before.keys() or any(names[name] is not before[name] for name in names):
