@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from tilekit import dtypes
 from tilekit.backends import registry, shared_access, shared_steps
 from tilekit.backends.context import Context
 from tilekit.backends.emitters import cuda
 from tilekit.backends.shared_access import SharedView
 from tilekit.diag import errors
 from tilekit.diag.span import Span
-from tilekit import dtypes
 from tilekit.dtypes import PointerType
 from tilekit.ir.analysis import pointers
 from tilekit.ir.analysis.scalar_analysis import Facts, analyze

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeAlias
 
 from tilekit import dtypes
 from tilekit.dtypes import DataType
-from tilekit.ir.layout import atoms, ops, shapes
+from tilekit.ir.layout import ops, shapes
 from tilekit.ir.layout.digits import Digit
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layout.shared_layout import Mode, SharedLayout, from_modes
 from tilekit.ir.machine import Access
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor
 from tilekit.lowir.scalar import Expr
 
 # register tensors with register layouts and shared tensors with shared layouts: pairs that `Mapping` cannot tell apart
@@ -38,10 +38,6 @@ class LayoutContext(Protocol):
 
     def address_of(self, tensor: GlobalTensor) -> Expr:
         """The pointer that `tensor` is a view of."""
-        ...
-
-    def inner_dim(self, tensor: SharedTensor) -> int | None:
-        """The dimension that runs along the last one of the tensor that `tensor` is a view of; None if none does."""
         ...
 
     def is_loaded(self, tile: RegisterTensor) -> bool:
@@ -103,20 +99,6 @@ def dot_operand(dtype: DataType) -> DataType:
 
 
 # -------------------------------------------------------------------------------------------------------------- shared
-
-
-def for_matrices(tile: RegisterLayout, nbytes: int, inner: int | None) -> SharedLayout | None:
-    """Where a tile lies that is loaded or stored in matrices: swizzled, `inner` contiguous; None if it is not."""
-    if inner is None:
-        return None
-    rank = len(tile.shape)
-    order = [*(d for d in range(rank) if d != inner), inner]
-    try:
-        rows = ops.shared_row_major_swizzle([tile.shape[d] for d in order], nbytes)
-    except shapes.LayoutOperationError:
-        return None
-    layout = ops.shared_permute(rows, [order.index(d) for d in range(rank)])
-    return layout if atoms.matrix_access(tile, layout, nbytes) is not None else None
 
 
 def vectors_of(shared: SharedLayout, dtype: DataType, num_threads: int) -> RegisterLayout:

@@ -3,8 +3,9 @@
 
 The search works on a side table {tensor: choice} and rewrites the function once, at its end. Layouts that the user
 annotated are facts. Step by step it then takes one instruction's proposal: instructions that know some of their layouts
-before those that know none, then by the order of their class, larger tensors first, later instructions first. A shared
-tensor that nobody asks for is row-major, a register tile that nobody asks for is spread over the threads.
+before those that know none, then by the order of their class, larger tensors first, later instructions first. When
+nobody has anything to say, a shared tensor is placed so that those who move it take the fewest rounds, and a register
+tile that nobody asks for is spread over the threads.
 
 Then every instruction checks what it was given. One whose check fails insists: the search starts over, and this time
 that instruction may speak up on less knowledge, before others decide against it. If that does not help, the error
@@ -20,19 +21,22 @@ from dataclasses import dataclass, replace
 from tilekit.diag import errors
 from tilekit.diag.diagnostic import Note
 from tilekit.diag.span import Span
-from tilekit.events import Sink
 from tilekit.dtypes import PointerType
+from tilekit.events import Sink
 from tilekit.ir.analysis import grid_analysis, shared_views
 from tilekit.ir.analysis.scalar_analysis import WORKSPACE_ALIGNMENT, Fact, Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst, CopyAsyncInst
 from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, LoadGlobalInst
-from tilekit.ir.instructions.shared import LoadSharedInst
+from tilekit.ir.instructions.shared import LoadSharedInst, StoreSharedInst
 from tilekit.ir.instructions.transform import AnnotateLayoutInst
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
-from tilekit.ir.layout import ops
+from tilekit.ir.layout import placing
+from tilekit.ir.layout.placing import Use, View
 from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.layouts import LayoutContext, spread
+from tilekit.ir.layout.shared_layout import SharedLayout
+from tilekit.ir.layouts import LayoutContext, spread, vectorized
 from tilekit.ir.machine import Access
 from tilekit.ir.prog import Program
 from tilekit.ir.tensor import GlobalTensor, LaidOut, Layout, RegisterTensor, SharedTensor
@@ -143,6 +147,7 @@ class _Search:
         self.tensors = tuple(dict.fromkeys(t for inst in self.instructions for t in inst.laid_out_tensors))
         facts = Facts.from_analysis(func.metadata.analysis or analyze(func)).variables
         aligned = dict.fromkeys(lent.values(), Fact(WORKSPACE_ALIGNMENT, 0, 2**64 - 1))
+        self.shared = [tensor for tensor in self.tensors if isinstance(tensor, SharedTensor)]
         self.facts = Facts({**facts, **aligned})
         # who speaks before whom; no two instructions have one rank
         self.rank: dict[Instruction, _Rank] = {
@@ -186,7 +191,7 @@ class _Search:
             elif ignorant:
                 make(self.proposals(ignorant.pop()[0], known))
             else:
-                make([self.unasked(choices)])
+                make([self.unasked(choices, known)])
         return choices
 
     def given(self) -> list[Choice]:
@@ -202,17 +207,64 @@ class _Search:
                 )
         choices = {inst.x: Choice(inst.x, inst.layout, inst, "as the kernel says") for inst in reversed(written)}
         placed = [tensor for tensor in self.tensors if tensor.optional_layout is not None and tensor not in choices]
-        return [*(Choice(tensor, tensor.layout, None, "it was given with the tile") for tensor in placed), *choices.values()]
+        return [
+            *(Choice(tensor, tensor.layout, None, "it was given with the tile") for tensor in placed),
+            *choices.values(),
+        ]
 
-    def unasked(self, choices: _Choices) -> Choice:
+    def unasked(self, choices: _Choices, known: Mapping[LaidOut, Layout]) -> Choice:
         """The largest tensor that nobody speaks for; shared ones first, for what is loaded from them goes by them."""
-        open_ = [tensor for tensor in self.tensors if tensor not in choices]
-        shared = [tensor for tensor in open_ if isinstance(tensor, SharedTensor)]
+        waiting = [tensor for tensor in self.tensors if tensor not in choices]
+        shared = [tensor for tensor in waiting if isinstance(tensor, SharedTensor)]
         roots = [tensor for tensor in shared if tensor not in self.shared_views]
-        tensor = max(roots or shared or open_, key=lambda t: t.size)
+        tensor = max(roots or shared or waiting, key=lambda t: t.size)
         if isinstance(tensor, SharedTensor):
-            return Choice(tensor, ops.shared_row_major(*tensor.shape), None, "nobody asked for another")
+            return self.placed(tensor, known)
         return Choice(tensor, spread(tensor.shape, self.num_threads), None, "it was spread over the threads")
+
+    def placed(self, tensor: SharedTensor, known: Mapping[LaidOut, Layout]) -> Choice:
+        """Where a shared tensor lies so that all who move it, or a view of it, take the fewest rounds together."""
+        views = {t: self.view_function(t) for t in self.shared if shared_views.root(t, self.shared_views) is tensor}
+        uses: list[Use] = []
+        after: list[LaidOut] = []
+        for view, function in views.items():
+            for inst in self.users[view]:
+                tile = self.moved(inst, view, known)
+                if tile is not None:
+                    uses.append(Use(tile, matrices=isinstance(inst, LoadSharedInst), view=function))
+                    after += [t for t in inst.register_tensors if t in known]
+        layout = placing.place(tensor.shape, tensor.dtype.nbytes, uses, views=list(views.values()))
+        why = "so that its accesses take the fewest rounds" if uses else "nobody asked for another"
+        return Choice(tensor, layout, None, why, tuple(dict.fromkeys(after)))
+
+    def moved(self, inst: Instruction, view: SharedTensor, known: Mapping[LaidOut, Layout]) -> RegisterLayout | None:
+        """Which thread an instruction has move which elements of a shared tensor, as far as that is known."""
+        match inst:
+            case LoadSharedInst():
+                layout = known.get(inst.register_output)
+            case StoreSharedInst():
+                layout = known.get(inst.x)
+            case CopyAsyncInst() | CopyAsyncGenericInst():
+                access = inst.access if isinstance(inst, CopyAsyncGenericInst) else inst.access(self.views[inst.src])
+                widths = grid_analysis.vector_widths(view.dtype, view.shape, access, self.facts)
+                width = max(widths, default=1)
+                return vectorized(view.shape, widths.index(width) if widths else 0, width, self.num_threads)
+            case _:
+                return None
+        return layout if isinstance(layout, RegisterLayout) else None
+
+    def view_function(self, tensor: SharedTensor) -> View:
+        """From the layout of the memory to that of a view of it."""
+        inst = self.shared_views.get(tensor)
+        if inst is None:
+            return lambda layout: layout
+        outer = self.view_function(inst.x)
+
+        def seen(layout: SharedLayout) -> SharedLayout | None:
+            whole = outer(layout)
+            return None if whole is None else inst.seen(whole)
+
+        return seen
 
     def proposals(self, inst: Instruction, known: Mapping[LaidOut, Layout]) -> list[Choice]:
         """What an instruction says about those of its tensors that nobody spoke for yet."""
@@ -297,9 +349,6 @@ class _Context(LayoutContext):
 
     def address_of(self, tensor: GlobalTensor) -> Expr:
         return self.search.views[tensor]
-
-    def inner_dim(self, tensor: SharedTensor) -> int | None:
-        return shared_views.inner_dim(tensor, self.search.shared_views)
 
     def is_loaded(self, tile: RegisterTensor) -> bool:
         makers = [inst for inst in self.search.users[tile] if inst.output is tile or tile in inst.writes]

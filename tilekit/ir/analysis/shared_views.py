@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of shared tensors: which tensor's memory they show, and along which of their dimensions it is contiguous."""
+"""Views of shared tensors: which tensor's memory they show."""
 
 from __future__ import annotations
 
@@ -25,18 +25,3 @@ def root(tensor: SharedTensor, made: Mapping[SharedTensor, View]) -> SharedTenso
     while tensor in made:
         tensor = made[tensor].x
     return tensor
-
-
-def inner_dim(tensor: SharedTensor, made: Mapping[SharedTensor, View]) -> int | None:
-    """The dimension that runs along the last one of the allocated tensor; None where none does alone."""
-    view = made.get(tensor)
-    if view is None:
-        return len(tensor.shape) - 1 if tensor.shape else None
-    inner = inner_dim(view.x, made)
-    if inner is None:
-        return None
-    match view:
-        case SliceSharedInst() | PermuteSharedInst():
-            return view.dims.index(inner) if inner in view.dims else None
-        case ReshapeSharedInst():
-            return len(tensor.shape) - 1 if tensor.shape and inner == len(view.x.shape) - 1 else None

@@ -10,7 +10,8 @@ from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, READS, Instruction, inout, operand, scalars, static
 from tilekit.ir.layout import ops
-from tilekit.ir.layouts import LayoutContext, Layouts, for_matrices, part_of, vectors_of, whole_of
+from tilekit.ir.layout.shared_layout import SharedLayout
+from tilekit.ir.layouts import LayoutContext, Layouts, part_of, vectors_of, whole_of
 from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims
 from tilekit.ir.tensor import RegisterTensor, SharedTensor
@@ -63,12 +64,16 @@ class SliceSharedInst(Instruction, opcode="slice_shared", effects=PURE, order=20
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
         out, x = self.shared_output, self.x
         if x in known and out not in known:
-            part = part_of(known[x], self.dims, out.shape)
+            part = self.seen(known[x])
             return {} if part is None else {out: part}
         if out not in known or x in known or not self._at_whole_parts(ctx):
             return {}
         whole = whole_of(known[out], self.dims, x.shape)
         return {} if whole is None else {x: whole}
+
+    def seen(self, layout: SharedLayout) -> SharedLayout | None:
+        """The layout of the slice where that of the tensor is `layout`; None where the slice has none."""
+        return part_of(layout, self.dims, self.shared_output.shape)
 
     def _at_whole_parts(self, ctx: LayoutContext) -> bool:
         """Whether the slice begins at a multiple of its extents."""
@@ -78,7 +83,7 @@ class SliceSharedInst(Instruction, opcode="slice_shared", effects=PURE, order=20
 
     def check(self, layouts: Layouts) -> str | None:
         out = self.shared_output
-        if layouts[out] == part_of(layouts[self.x], self.dims, out.shape):
+        if layouts[out] == self.seen(layouts[self.x]):
             return None
         return "a slice must lie as its part of the tensor does"
 
@@ -107,12 +112,16 @@ class PermuteSharedInst(Instruction, opcode="permute_shared", effects=PURE, orde
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
         out, x = self.shared_output, self.x
         if x in known:
-            return {} if out in known else {out: ops.shared_permute(known[x], self.dims)}
+            return {} if out in known else {out: self.seen(known[x])}
         back = [self.dims.index(d) for d in range(len(self.dims))]
         return {x: ops.shared_permute(known[out], back)} if out in known else {}
 
+    def seen(self, layout: SharedLayout) -> SharedLayout:
+        """The layout of the view where that of the tensor is `layout`."""
+        return ops.shared_permute(layout, self.dims)
+
     def check(self, layouts: Layouts) -> str | None:
-        if layouts[self.shared_output] == ops.shared_permute(layouts[self.x], self.dims):
+        if layouts[self.shared_output] == self.seen(layouts[self.x]):
             return None
         return "a view must lie as the tensor does whose dimensions it shows in another order"
 
@@ -137,19 +146,27 @@ class ReshapeSharedInst(Instruction, opcode="reshape_shared", effects=PURE, orde
 
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
         out, x = self.shared_output, self.x
+        if x in known and out not in known:
+            view = self.seen(known[x])
+            return {} if view is None else {out: view}
+        if out not in known or x in known:
+            return {}
         try:
-            if x in known:
-                return {} if out in known else {out: ops.shared_reshape(known[x], out.shape)}
-            return {x: ops.shared_reshape(known[out], x.shape)} if out in known else {}
+            return {x: ops.shared_reshape(known[out], x.shape)}
         except ops.LayoutOperationError:
             return {}
 
-    def check(self, layouts: Layouts) -> str | None:
+    def seen(self, layout: SharedLayout) -> SharedLayout | None:
+        """The layout of the view where that of the tensor is `layout`; None where the view has none."""
         try:
-            view = ops.shared_reshape(layouts[self.x], self.shared_output.shape)
-        except ops.LayoutOperationError as error:
-            return str(error)
-        return None if layouts[self.shared_output] == view else "a view must lie as the tensor does that it shows"
+            return ops.shared_reshape(layout, self.shared_output.shape)
+        except ops.LayoutOperationError:
+            return None
+
+    def check(self, layouts: Layouts) -> str | None:
+        if layouts[self.shared_output] == self.seen(layouts[self.x]):
+            return None
+        return "a view must lie as the tensor does that it shows under another shape"
 
     def execute(self, machine: Machine) -> Steps:
         shape = self.shared_output.shape
@@ -173,7 +190,7 @@ class LoadSharedInst(Instruction, opcode="load_shared", effects=READS, order=19)
         if x in known and out not in known:
             ctx.because("for the widest loads")
             return {out: vectors_of(known[x], x.dtype, ctx.num_threads)}
-        return _for_matrices(x, out, known, ctx)
+        return {}
 
     def execute(self, machine: Machine) -> Steps:
         machine.write(self.register_output, *machine.load_shared(self.x))
@@ -196,22 +213,11 @@ class StoreSharedInst(Instruction, opcode="store_shared", order=19):
         if dst in known and x not in known:
             ctx.because("for the widest stores")
             return {x: vectors_of(known[dst], x.dtype, ctx.num_threads)}
-        return _for_matrices(dst, x, known, ctx)
+        return {}
 
     def execute(self, machine: Machine) -> Steps:
         machine.store_shared(self.dst, machine.read(self.x))
         yield from ()
-
-
-def _for_matrices(memory: SharedTensor, tile: RegisterTensor, known: Layouts, ctx: LayoutContext) -> Layouts:
-    """Where the tensor lies so that the tile moves in matrices whose rows lie in different banks."""
-    if tile not in known or memory in known:
-        return {}
-    layout = for_matrices(known[tile], tile.dtype.nbytes, ctx.inner_dim(memory))
-    if layout is None:
-        return {}
-    ctx.because("so that matrices of 8 rows meet in no bank")
-    return {memory: layout}
 
 
 def check_slice(

@@ -46,7 +46,9 @@ def _dealt_out(inst: CopyAsyncGenericInst, ctx: Context) -> tuple[RegisterLayout
     """Which thread copies what, and how many elements at once: neighbors to neighboring threads."""
     dst = inst.dst
     widths = grid_analysis.vector_widths(dst.dtype, dst.shape, inst.access, ctx.facts)
-    best = (vectorized(dst.shape, 0, 1, ctx.num_threads), 1) if dst.shape else (vectorized((), 0, 1, ctx.num_threads), 1)
+    best = (
+        (vectorized(dst.shape, 0, 1, ctx.num_threads), 1) if dst.shape else (vectorized((), 0, 1, ctx.num_threads), 1)
+    )
     for dim, width in enumerate(widths):
         while width > 1:
             layout = vectorized(dst.shape, dim, width, ctx.num_threads)

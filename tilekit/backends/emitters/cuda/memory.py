@@ -62,9 +62,7 @@ def _store(inst: StoreGlobalGenericInst, ctx: Context, offset: Expr, first: Expr
     ctx.builder.evaluate(prims.store_global(nbytes, address, ctx.builder.registers(ctx.define(inst.x), first)))
 
 
-def _at(
-    access: Access, ctx: Context, layout: RegisterLayout, step: Expr, width: int
-) -> tuple[Expr, Expr | None]:
+def _at(access: Access, ctx: Context, layout: RegisterLayout, step: Expr, width: int) -> tuple[Expr, Expr | None]:
     """The offset and the mask of the access that starts at register `step * width`."""
     where = ctx.bind_axes(access.axes, layout, step, every=width)
     mask = None if access.mask is None else scalar.rewrite(access.mask, where)

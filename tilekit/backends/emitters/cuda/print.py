@@ -86,9 +86,7 @@ def _in_memory(pointer: Expr, offset: Callable[[Sequence[Expr]], Expr], ctx: Con
     return lambda index: ctx.builder.buffer_load(pointer, offset(index))
 
 
-def _nested(
-    inst: PrintTensorInst, shape: Sequence[Expr], element: Element, index: list[Expr], ctx: Context
-) -> None:
+def _nested(inst: PrintTensorInst, shape: Sequence[Expr], element: Element, index: list[Expr], ctx: Context) -> None:
     """Print the elements from an index on, in brackets, one line for each row."""
     builder, depth = ctx.builder, len(index)
     if depth == len(shape):

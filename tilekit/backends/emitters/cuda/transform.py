@@ -76,7 +76,9 @@ def _at_home(inst: SliceRegisterInst | SliceAssignInst) -> bool:
     """Whether each thread holds both what it takes and where it goes: the dimensions that are cut lie in registers."""
     whole, part = _taken(inst)
     dropped = _dropped(inst)
-    if list(inst.dims) != sorted(inst.dims) or any(whole.shape[d] != e for d, e in zip(inst.dims, part.shape, strict=True)):
+    if list(inst.dims) != sorted(inst.dims) or any(
+        whole.shape[d] != e for d, e in zip(inst.dims, part.shape, strict=True)
+    ):
         return False
     cut = [place for place in whole.layout.spatial_digits if isinstance(place, Digit) and place.dim in dropped]
     rest = ops.reduce(whole.layout, dropped)
@@ -139,9 +141,7 @@ def _moves(
     return found
 
 
-def _index(
-    inst: SliceRegisterInst | SliceAssignInst, index: Sequence[int], place: Sequence[int]
-) -> list[int]:
+def _index(inst: SliceRegisterInst | SliceAssignInst, index: Sequence[int], place: Sequence[int]) -> list[int]:
     """The index in the whole tile of an element of the part."""
     found = [0] * len(inst.x.shape)
     for dim, component in (*zip(inst.dims, index, strict=True), *zip(_dropped(inst), place, strict=True)):
