@@ -325,7 +325,23 @@ def test_small_integer_tiles_take_a_smaller_instruction():
             lambda: atoms.resolve_dot_config(float16, float32, m=16, n=8, k=16, num_warps=2, warp_m=2, warp_n=2),
             "num_warps is 2, but warp_m * warp_n is 4",
         ),
-        (lambda: atoms.operand_layouts(float16, float32, spatial(32, 8), 16), "accumulates in spatial(32, 8): it must"),
+        (
+            lambda: atoms.resolve_dot_config(float16, float32, m=16, n=8, k=16, num_warps=0),
+            "num_warps [0] must have positive extents",
+        ),
+        (
+            lambda: atoms.resolve_dot_config(float16, float32, m=16, n=8, k=16, warp_m=1, warp_n=-1),
+            "warp_n [-1] must have positive extents",
+        ),
+        (
+            lambda: atoms.operand_layouts(float16, float32, spatial(32, 8), 16),
+            "no dot of float16 over k = 16 accumulates in spatial(32, 8): k must be a multiple of 16, and the layout a "
+            "multiple of local(2, 1).spatial(8, 4).local(1, 2)",
+        ),
+        (
+            lambda: atoms.operand_layouts(float16, float32, atoms.m16n8k16_f16_f32().lc, 24),
+            "no dot of float16 over k = 24 accumulates",
+        ),
         (
             lambda: atoms.plan_dot(float16, float32, spatial(16, 16), spatial(16, 8), spatial(16, 8)),
             "no mma instruction has operands and an accumulator that they are made of",

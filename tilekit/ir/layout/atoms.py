@@ -247,6 +247,10 @@ def resolve_dot_config(
 
 
 def _warps(num_warps: int | None, warp_m: int | None, warp_n: int | None) -> list[tuple[int, int]]:
+    given = {"num_warps": num_warps, "warp_m": warp_m, "warp_n": warp_n}
+    for what, value in given.items():
+        if value is not None:
+            shapes.extents(what, [value])
     match num_warps, warp_m, warp_n:
         case None, int(), int():
             return [(warp_m, warp_n)]
@@ -268,9 +272,11 @@ def operand_layouts(
         outer = _quotient(lc, atom.lc)
         if outer is not None and k % atom.k == 0:
             return _operands(atom, outer, k // atom.k)
+    atoms = atoms_for(operand_dtype, acc_dtype)
     raise LayoutOperationError(
         f"no dot of {operand_dtype} over k = {k} accumulates in {lc}: "
-        f"it must be made of {' or '.join(str(a.lc) for a in atoms_for(operand_dtype, acc_dtype))}"
+        f"k must be a multiple of {' or '.join(str(a.k) for a in atoms)}, "
+        f"and the layout a multiple of {' or '.join(str(a.lc) for a in atoms)}"
     )
 
 
