@@ -13,9 +13,10 @@ from tilekit.runtime import device
 def main(names: list[str]) -> int:
     figures = dict(budgets.BUDGETS)
     if device.survey().gpus:
-        from benchmarks import kernels
+        from benchmarks import kernels, tk_functions
 
         figures["kernels"] = kernels.measure
+        figures["tk_functions"] = tk_functions.measure
     unknown = sorted(set(names) - set(figures))
     if unknown:
         print(f"there is no figure {unknown[0]}: choose from {', '.join(figures)}", file=sys.stderr)

@@ -59,3 +59,15 @@ def aligned(array: np.ndarray, to: int = 16) -> np.ndarray:
     copy = storage[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """How many representable numbers lie between the two, wherever neither is NaN."""
+
+    def ordered(x: np.ndarray) -> np.ndarray:
+        signed = x.view(f"i{x.itemsize}").astype(object)
+        return np.where(signed < 0, -(2 ** (8 * x.itemsize - 1)) - signed, signed)
+
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+    fine = ~np.isnan(expected)
+    return np.abs(ordered(actual[fine]) - ordered(expected[fine]))

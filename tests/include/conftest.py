@@ -23,10 +23,15 @@ def gpu(tmp_path_factory) -> Gpu:
     return Gpu(tmp_path_factory.mktemp("headers"))
 
 
+@pytest.fixture(scope="session")
+def cpu(simulator) -> Cpu:
+    return Cpu(simulator)
+
+
 @pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def machine(request) -> Cpu | Gpu:
     if request.param == "cpu":
-        return Cpu(request.getfixturevalue("simulator"))
+        return request.getfixturevalue("cpu")
     return request.getfixturevalue("gpu")
 
 

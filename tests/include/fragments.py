@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which elements of its matrices each lane of a warp holds for mma, by the figures of the PTX manual."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -32,6 +33,37 @@ class Tile:
     def register_counts(self, f: "Fragments") -> tuple[int, int, int]:
         """Of a, b and d, in a lane."""
         return self.mi * self.ki * f.a, self.ki * self.ni * f.b, self.mi * self.ni * f.d
+
+    def random(self, f: "Fragments", draw: Callable[[tuple[int, int]], np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Matrices a, b and d for it."""
+        m, n, k = self.mi * f.m, self.ni * f.n, self.ki * f.k
+        return draw((m, k)).astype(f.dtype), draw((k, n)).astype(f.dtype), draw((m, n)).astype(f.sums)
+
+    def spread(self, f: "Fragments", a: np.ndarray, b: np.ndarray, d: np.ndarray) -> list[np.ndarray]:
+        """Matrices as the registers of 32 lanes."""
+        counts = self.register_counts(f)
+        lanes = [np.zeros((32, count), x.dtype) for count, x in zip(counts, (a, b, d), strict=True)]
+        for mi, ki in np.ndindex(self.mi, self.ki):
+            row, k = f.a_elements()
+            at = mi * self.am + ki * self.ak + f.positions(f.a, self.ar)
+            lanes[0][:, at] = a[mi * f.m + row, ki * f.k + k]
+        for ki, ni in np.ndindex(self.ki, self.ni):
+            k, column = f.b_elements()
+            at = ki * self.bk + ni * self.bn + f.positions(f.b, self.br)
+            lanes[1][:, at] = b[ki * f.k + k, ni * f.n + column]
+        for mi, ni in np.ndindex(self.mi, self.ni):
+            row, column = f.d_elements()
+            at = mi * self.dm + ni * self.dn + np.arange(f.d)
+            lanes[2][:, at] = d[mi * f.m + row, ni * f.n + column]
+        return lanes
+
+    def collect(self, f: "Fragments", registers: np.ndarray) -> np.ndarray:
+        """The matrix that the lanes' sums are."""
+        d = np.zeros((self.mi * f.m, self.ni * f.n), registers.dtype)
+        for mi, ni in np.ndindex(self.mi, self.ni):
+            row, column = f.d_elements()
+            d[mi * f.m + row, ni * f.n + column] = registers[:, mi * self.dm + ni * self.dn + np.arange(f.d)]
+        return d
 
 
 @dataclass(frozen=True)
@@ -83,6 +115,15 @@ class Fragments:
         """k of an element of the quad-th group of four registers that lie side by side in four lanes."""
         return (LANES % 4 + 4 * quad) * self.per_register + within
 
+    def positions(self, count: int, apart: int) -> np.ndarray:
+        """Where a lane's array has the elements of a fragment whose registers lie `apart` elements apart."""
+        register, within = np.divmod(np.arange(count), self.per_register)
+        return register * apart + within
+
+    def one(self) -> Tile:
+        """A single instruction."""
+        return Tile(1, 1, 1, 0, 0, 0, 0, 0, 0, self.per_register, self.per_register)
+
     def tiles(self) -> dict[str, Tile]:
         """Tiles by the names of their kernels."""
         a, b, d, per = self.a, self.b, self.d, self.per_register
@@ -106,7 +147,7 @@ FRAGMENTS = {
 }
 
 
-def positions(first: int, stride: int, count: int, per: int, apart: int) -> np.ndarray:
-    """Where a lane's array holds the `count` elements of fragment number `first`, whose registers lie `apart`."""
-    register, within = np.divmod(np.arange(count), per)
-    return first * stride + register * apart + within
+def magnitudes(a: np.ndarray, b: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """What a * b + d would be if nothing canceled out: rounding errors are small against it."""
+    a, b, d = (np.abs(x.astype(np.float64)) for x in (a, b, d))
+    return a @ b + d

@@ -18,10 +18,16 @@ class Cpu:
     ulps = 2
     schedules = tuple({"seed": seed} for seed in range(4))
 
-    def __init__(self, simulator: Simulator):
+    def __init__(self, simulator: Simulator, seed: int = 0):
         self.simulator = simulator
+        self.seed = seed
+
+    def shuffled(self, seed: int) -> "Cpu":
+        """This machine with its threads in another order."""
+        return Cpu(self.simulator, seed)
 
     def run(self, source: str, kernel: str, args: list, *, grid=1, block=32, **options) -> None:
+        options = {"seed": self.seed, **options}
         harness.run(self.simulator, source, kernel, args, grid=grid, block=block, **options)
 
 
@@ -54,13 +60,16 @@ class Gpu:
         )
         self.target = parse(f"sm_{major}{minor}{'a' if major >= 9 else ''}")
         self.options = Options(header_cache)
+        self.binary = functools.cache(self.compile)
         self.module = functools.cache(self.load)
 
-    def load(self, source: str) -> Any:
+    def compile(self, source: str) -> bytes:
         from tilekit.toolchain import nvrtc
 
-        binary = nvrtc.compile(source, self.target, include=build.INCLUDE, options=self.options)
-        return check(self.driver.cuModuleLoadData(binary.cubin))
+        return nvrtc.compile(source, self.target, include=build.INCLUDE, options=self.options).cubin
+
+    def load(self, source: str) -> Any:
+        return check(self.driver.cuModuleLoadData(self.binary(source)))
 
     def run(self, source: str, kernel: str, args: list, *, grid=1, block=32, shared_bytes=0) -> None:
         driver = self.driver

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.include import sources
-from tests.include.arrays import NUMPY, assert_same_floats, floats
+from tests.include.arrays import NUMPY, assert_same_floats, floats, ulps
 from tilekit.lowir.functions import FUNCTIONS
 
 NARROW = ("half", "nv_bfloat16")
@@ -15,18 +15,6 @@ NARROW = ("half", "nv_bfloat16")
 
 def oracle(name: str, x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf)(x) if name == "erf" else FUNCTIONS[name].numpy(x)
-
-
-def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """How many representable numbers lie between the two, wherever neither is NaN."""
-
-    def ordered(x: np.ndarray) -> np.ndarray:
-        signed = x.view(f"i{x.itemsize}").astype(object)
-        return np.where(signed < 0, -(2 ** (8 * x.itemsize - 1)) - signed, signed)
-
-    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
-    fine = ~np.isnan(expected)
-    return np.abs(ordered(actual[fine]) - ordered(expected[fine]))
 
 
 def call(machine, kernel: str, dtype: str, op: int, *inputs: np.ndarray, out=None) -> np.ndarray:
