@@ -59,6 +59,5 @@ def test_pipeline_keeps_the_meaning_and_lays_out_every_tile(data):
     after = transforms.run_passes(prog, transforms.get_default_passes(), check=True)
     assert memory_after(after, arguments) == memory_after(prog, arguments)
     for inst in collect_instructions(after.function):
-        layouts = {t: t.layout for t in inst.register_tensors}
-        assert inst.check(layouts) is None
-        assert all(layout.spatial_size == after.function.metadata.num_threads for layout in layouts.values())
+        assert inst.check({t: t.layout for t in inst.laid_out_tensors}) is None
+        assert all(t.layout.spatial_size == after.function.metadata.num_threads for t in inst.register_tensors)
