@@ -91,6 +91,16 @@ def test_pow(machine, dtype):
     assert ulps(out, expected).max() <= (1 if dtype in NARROW else machine.ulps)
 
 
+@pytest.mark.parametrize("dtype", sources.FLOATS)
+def test_pow_is_1_for_a_base_of_1_or_an_exponent_of_0_whatever_the_other_is(machine, dtype):
+    numpy = np.dtype(NUMPY[dtype])
+    infinity = np.array([np.inf], numpy).view(f"u{numpy.itemsize}")
+    signaling = (infinity + 1).view(numpy)  # a NaN
+    other = np.concatenate([floats(numpy, 50, np.random.default_rng()), signaling])
+    for x, y in ((np.ones_like(other), other), (other, np.zeros_like(other)), (other, -np.zeros_like(other))):
+        assert (call(machine, "binary", dtype, sources.BINARY.index("pow"), x, y) == 1).all()
+
+
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_fma_of_wide_types_rounds_once(machine, dtype):
     one = NUMPY[dtype](1)

@@ -79,8 +79,14 @@ TK_DEVICE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 TK_NARROW_1(sqrt)
 TK_NARROW_1(rsqrt)
 
-TK_DEVICE float pow(float x, float y) { return TK_LIBM(powf)(x, y); }
-TK_DEVICE double pow(double x, double y) { return TK_LIBM(pow)(x, y); }
+#if defined(__CUDACC__)
+TK_DEVICE float pow(float x, float y) { return ::powf(x, y); }
+TK_DEVICE double pow(double x, double y) { return ::pow(x, y); }
+#else
+// C's pow is 1 here for a quiet NaN too, but not for a signaling one, which a GPU does not know.
+TK_DEVICE float pow(float x, float y) { return x == 1 || y == 0 ? 1 : __builtin_powf(x, y); }
+TK_DEVICE double pow(double x, double y) { return x == 1 || y == 0 ? 1 : __builtin_pow(x, y); }
+#endif
 TK_NARROW_2(pow)
 
 // x * y + z, rounded once in every type.
