@@ -292,7 +292,9 @@ def test_text_is_an_expression_of_the_public_constructors(layout):
         "shared_row_major_swizzle([64, 32], 2).transpose()",
         "shared_layout(shape=[4], mode_shape=[2, 2], mode_strides=[1, 2])",
         "shared_layout(shape=[8, 24], mode_shape=[8, 3, 8], mode_strides=[8, 64, 1])",
-        "shared_layout(shape=[64], mode_shape=[64], mode_strides=[1], swizzle=Swizzle(base=3, bits=3, shift=3))",
+        "shared_row_major(64).apply_swizzle(Swizzle(base=3, bits=3, shift=3))",
+        "shared_column_major(64, 8).apply_swizzle(Swizzle(base=0, bits=2, shift=6))",
+        "shared_layout(shape=[8], mode_shape=[2, 4], mode_strides=[5, 1], swizzle=Swizzle(base=1, bits=1, shift=1))",
     ],
 )
 def test_text_a_person_would_write_is_kept(text):
@@ -306,6 +308,8 @@ def test_text_a_person_would_write_is_kept(text):
         ("spatial(4).transpose()", "no layout constructor 'transpose'"),
         ("shared_row_major(4).transpose()", "cannot transpose shape [4]"),
         ("shared_row_major(0)", "shape [0] must have positive extents"),
+        ("shared_row_major(4).apply_swizzle(2)", "not a layout: shared_row_major(4).apply_swizzle(2)"),
+        ("spatial(4).apply_swizzle(Swizzle(3, 3, 3))", "no layout constructor 'apply_swizzle'"),
         ("Swizzle(3, 3, 3)", "no layout constructor 'Swizzle'"),
         ("shared_layout([4], [4], [1], Swizzle(3, 3, 1))", "reads bits that it writes"),
         ("shared_layout([4], [4], [1], Other(3))", "not a layout: shared_layout([4], [4], [1], Other(3))"),

@@ -75,6 +75,8 @@ def _chained(prefix: Layout, name: str, node: ast.Call) -> Layout:
             return register_layout.compose(prefix, _call(REGISTER_CONSTRUCTORS[name], node))
         case SharedLayout() if name == "transpose":
             return _call(prefix.transpose, node)
+        case SharedLayout() if name == "apply_swizzle":
+            return _call(prefix.apply_swizzle, node)
         case _:
             raise _unknown(name, node)
 

@@ -8,6 +8,7 @@ that the swizzle reads.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,10 @@ class SharedLayout:
             )
         if any(stride < 0 for stride in self.mode_strides):
             raise LayoutOperationError(f"mode_strides {list(self.mode_strides)} must not be negative")
-        if self.optional_swizzle is not None and self.optional_swizzle.bits == 0:
+        swizzle: object = self.optional_swizzle
+        if not isinstance(swizzle, Swizzle | None):
+            raise LayoutOperationError(f"{swizzle!r} is no Swizzle(base, bits, shift)")
+        if swizzle is not None and swizzle.bits == 0:
             object.__setattr__(self, "optional_swizzle", None)
         _ = self.modes
 
@@ -186,6 +190,9 @@ class SharedLayout:
             return named
         if len(self.shape) == 2 and (transposed := _named(self.transpose())) is not None:
             return f"{transposed}.transpose()"
+        plain = _named(from_modes(self.shape, self.modes, None))
+        if plain is not None:
+            return f"{plain}.apply_swizzle({self.optional_swizzle})"
         swizzle = "" if self.optional_swizzle is None else f", swizzle={self.optional_swizzle}"
         return (
             f"shared_layout(shape={list(self.shape)}, mode_shape={[mode.digit.extent for mode in self.modes]}, "
@@ -382,8 +389,7 @@ def _named(layout: SharedLayout) -> str | None:
             return f"shared_row_major({arguments})"
         return f"shared_column_major({arguments})" if layout == shared_column_major(*shape) else None
     nbytes = VECTOR_NBYTES >> swizzle.base
-    try:
-        named = nbytes > 0 and layout == shared_row_major_swizzle(shape, nbytes)
-    except LayoutOperationError:
-        return None
-    return f"shared_row_major_swizzle({list(shape)}, {nbytes})" if named else None
+    with contextlib.suppress(LayoutOperationError):
+        if nbytes > 0 and layout == shared_row_major_swizzle(shape, nbytes):
+            return f"shared_row_major_swizzle({list(shape)}, {nbytes})"
+    return None
