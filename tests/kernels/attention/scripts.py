@@ -86,9 +86,11 @@ def flash(dtype=float16):
                 score = self.dot(q, self.load_shared(sk.transpose()), acc_dtype=float32)
                 self.annotate_layout(score, scores.lc)
                 score = score * (math.log2(math.e) / math.sqrt(dim))
-                score = self.where(columns < k_len - start, score, HIDDEN)
+                # a key behind the last one is also behind the diagonal
                 if causal:
-                    score = self.where(columns - rows <= diagonal - start, score, HIDDEN)
+                    score = self.where(columns <= rows + (diagonal - start), score, HIDDEN)
+                else:
+                    score = self.where(columns < k_len - start, score, HIDDEN)
 
                 before = largest
                 largest = self.maximum(before, self.max(score, dim=1, keepdim=True))
@@ -154,9 +156,11 @@ def split_flash(dtype=float16):
                 self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
                 score = self.dot(q, self.load_shared(sk[stage].transpose()), acc_dtype=float32)
                 score = score * (math.log2(math.e) / math.sqrt(dim))
-                score = self.where(columns < end - start, score, HIDDEN)
+                # a key behind the last one is also behind the diagonal
                 if causal:
-                    score = self.where(columns - rows <= diagonal - start, score, HIDDEN)
+                    score = self.where(columns <= rows + (diagonal - start), score, HIDDEN)
+                else:
+                    score = self.where(columns < end - start, score, HIDDEN)
                 before = largest
                 largest = self.maximum(before, self.max(score, dim=1, keepdim=True))
                 fade = self.exp2(before - largest)
@@ -311,7 +315,7 @@ def paged(dtype=float16):
                 score = self.dot(q, self.load_shared(sk[stage].transpose()), acc_dtype=float32)
                 self.annotate_layout(score, scores.lc)
                 score = score * (math.log2(math.e) / math.sqrt(dim))
-                score = self.where(columns - rows <= diagonal - i * page, score, HIDDEN)
+                score = self.where(columns <= rows + (diagonal - i * page), score, HIDDEN)
                 before = largest
                 largest = self.maximum(before, self.max(score, dim=1, keepdim=True))
                 fade = self.exp2(before - largest)
