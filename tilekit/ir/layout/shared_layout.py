@@ -93,11 +93,7 @@ class SharedLayout:
             )
         if any(stride < 0 for stride in self.mode_strides):
             raise LayoutOperationError(f"mode_strides {list(self.mode_strides)} must not be negative")
-        swizzle: object = self.optional_swizzle
-        if not isinstance(swizzle, Swizzle | None):
-            raise LayoutOperationError(f"{swizzle!r} is no Swizzle(base, bits, shift)")
-        if swizzle is not None and swizzle.bits == 0:
-            object.__setattr__(self, "optional_swizzle", None)
+        object.__setattr__(self, "optional_swizzle", _swizzle_or_none(self.optional_swizzle))
         _ = self.modes
 
     @cached_property
@@ -360,6 +356,13 @@ def _packed(shape: Sequence[int], order: Iterable[int]) -> SharedLayout:
         modes.append(Mode(Digit(dim, 1, shape[dim]), step))
         step *= shape[dim]
     return from_modes(shape, modes, None)
+
+
+def _swizzle_or_none(value: object) -> Swizzle | None:
+    """`value`, where it is a swizzle that moves something."""
+    if not isinstance(value, Swizzle | None):
+        raise LayoutOperationError(f"{value!r} is no Swizzle(base, bits, shift)")
+    return None if value is None or value.bits == 0 else value
 
 
 def _merged(modes: Iterable[Mode]) -> tuple[Mode, ...]:
