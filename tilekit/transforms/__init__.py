@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over the tile IR, one a file, and the pipeline as one page.
 
-Not here, because nothing needs it yet: hoisting of expressions over parameters alone (the grid is made of parameters
-already, and the compilers behind `source.cu` move the rest), assumptions (`self.assume`), prints.
+Not here, because nothing needs it: hoisting of expressions over parameters alone. The grid is made of parameters
+already, and the compilers behind `source.cu` move the rest.
 """
 
 from tilekit.transforms.analyze_scalar import analyze_scalar_pass
@@ -13,6 +13,7 @@ from tilekit.transforms.dead_code_elimination import dead_code_elimination_pass
 from tilekit.transforms.declare_to_let import declare_to_let_pass
 from tilekit.transforms.layout_inference import layout_inference_pass
 from tilekit.transforms.let_propagation import let_propagation_pass
+from tilekit.transforms.lower_assume import lower_assume_pass
 from tilekit.transforms.lower_load_store import lower_load_store_pass
 
 
@@ -22,6 +23,8 @@ def get_default_passes() -> list[Pass]:
         # names that are bound once say what they are, also to the analysis of the others
         declare_to_let_pass(),
         let_propagation_pass(),
+        # what a person knows of the parameters is known to every analysis
+        lower_assume_pass(),
         # copies and dead tiles go before layouts are chosen, so that they have no say in them
         copy_elimination_pass(),
         dead_code_elimination_pass(),
@@ -48,6 +51,7 @@ __all__ = [
     "get_default_passes",
     "layout_inference_pass",
     "let_propagation_pass",
+    "lower_assume_pass",
     "lower_load_store_pass",
     "run_passes",
 ]
