@@ -31,14 +31,17 @@ Fiber* any_ready(Block& block) {
   return nullptr;
 }
 
+// The next lane of a warp after the fiber's; some lane must be ready.
+inline Fiber& next_lane(const Warp& warp, const Fiber& fiber) {
+  const uint32_t above = warp.ready & (~uint32_t(1) << fiber.lane);
+  return warp.fibers[__builtin_ctz(above ? above : warp.ready)];
+}
+
 // The next lane of the fiber's own warp, else the first of the next warp: a warp stays together, as on a GPU.
 Fiber* next_ready(Block& block, const Fiber& fiber) {
   if (block.shuffled) return any_ready(block);
   Warp* const own = fiber.warp;
-  if (own->ready) {
-    const uint32_t above = own->ready & (~uint32_t(1) << fiber.lane);
-    return &own->fibers[__builtin_ctz(above ? above : own->ready)];
-  }
+  if (own->ready) return &next_lane(*own, fiber);
   Warp* const end = block.warps + block.warp_count;
   for (Warp* warp = own + 1; warp < end; ++warp) {
     if (warp->ready) return first_ready(*warp);
@@ -112,7 +115,8 @@ Fiber& next_fiber(Block& block, const Fiber& fiber) {
 }
 
 void switch_from(Block& block, Fiber& fiber) {
-  Fiber* const next = &next_fiber(block, fiber);
+  const Warp& own = *fiber.warp;  // the usual case first: most of a simulation is switches within a warp
+  Fiber* const next = own.ready && !block.shuffled ? &next_lane(own, fiber) : &next_fiber(block, fiber);
   if (next == &fiber) return;
   ++block.worker->counters.switches;
   tk_current = next;
