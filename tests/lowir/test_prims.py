@@ -87,6 +87,25 @@ def test_python_integers_are_int32():
 
 
 def test_only_functions_that_give_a_value_and_nothing_else_are_pure():
+    pure = {row.header for row in prims.PRIMITIVES if row.pure}
+    assert pure == {"core.h", "integer.h", "cast.h", "math.h"}
     impure = {row.header for row in prims.PRIMITIVES if not row.pure}
-    assert impure == {"memory.h", "warp.h", "sync.h", "shared.h", "matrix.h", "mma.h", "async.h", "semaphore.h"}
+    assert impure - {"memory.h", "warp.h", "sync.h", "shared.h", "matrix.h", "mma.h", "async.h", "semaphore.h"} == {
+        "core.h"
+    }
     assert all(row.pure is False for row in prims.PRIMITIVES if isinstance(row.result, VoidType))
+
+
+def test_a_tile_is_spelled_with_its_numbers():
+    d, a, b = (scalar.var(name, ~dtype) for name, dtype in (("d", float32), ("a", float16), ("b", float16)))
+    tile = prims.MmaTile(mi=4, ni=8, ki=2, dm=32, dn=4, am=16, ak=8, bk=4, bn=8)
+    call = prims.mma_tile("m16n8k16_f16_f32", tile, d, a, b)
+    assert call.func_var.name == "tk::mma_tile_m16n8k16_f16_f32<4, 8, 2, 32, 4, 16, 8, 4, 8, 2, 2>"
+    assert not prims.is_pure(call)
+
+
+@pytest.mark.parametrize("numbers", ["", "<1, 2>"])
+def test_a_template_takes_as_many_numbers_as_it_says(numbers):
+    assert prims.call("tk::cp_async_wait_group<1>").func_var.name == "tk::cp_async_wait_group<1>"
+    with pytest.raises(CodegenError, match=f"there is no tk::cp_async_wait_group{numbers} of"):
+        prims.call(f"tk::cp_async_wait_group{numbers}")

@@ -43,7 +43,8 @@ class Primitive:
         return len(args) == len(self.params) and all(map(_fits, args, self.params))
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.params))})"
+        numbers = f"<{', '.join('…' * self.template_numbers)}>" if self.template_numbers else ""
+        return f"{self.name}{numbers}({', '.join(map(str, self.params))})"
 
 
 def _fits(arg: Type, param: Type) -> bool:

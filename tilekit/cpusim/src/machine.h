@@ -3,7 +3,8 @@
 //
 // A CUDA thread is a Fiber. A block is run by one OS thread (a Worker) from its first instruction to its last, and one
 // fiber runs at a time, so nothing in a block needs a lock. A fiber runs until it must wait for others (a barrier, a
-// warp collective) or returns; then the scheduler picks another of its block. Blocks are handed out to the workers.
+// warp collective, a semaphore) or returns; then the scheduler picks another of its block. Blocks are handed out to the
+// workers.
 #pragma once
 #include <pthread.h>
 #include <semaphore.h>

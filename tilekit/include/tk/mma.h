@@ -9,9 +9,10 @@
 // ki * BK + ni * BN after b; AR and BR are the elements from one 32-bit register of a fragment to the next, which a
 // layout may have pulled apart. For each accumulator ki ascends.
 //
-// f16 and bf16 operands and tf32 ones (a float, whose 13 low bits count for nothing) are multiplied exactly. A GPU adds
-// the products of an instruction in an order and with guard bits that are not documented; the CPU adds them in float,
-// in k order, rounding each time, and an f16 accumulator once more after each instruction. Integers are exact, and wrap.
+// f16, bf16 and tf32 operands are multiplied exactly. A tf32 operand is a float whose 13 low bits count for nothing: PTX
+// leaves open what they do, and an H200 does not see them (tests/include/test_mma.py). A GPU adds the products of an
+// instruction in an order and with guard bits that are not documented; the CPU adds them in float, in k order, rounding
+// each time, and an f16 accumulator once more after each instruction. Integers are exact, and wrap.
 #pragma once
 #include <tk/warp.h>
 
