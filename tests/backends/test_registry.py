@@ -23,11 +23,14 @@ CLASSES = sorted(REGISTRY.values(), key=lambda cls: cls.opcode)
 REMOVABLE = {
     **dict.fromkeys(["add", "sub", "mul", "div", "unary", "binary", "cast", "where", "reduce"], PURE),
     **dict.fromkeys(["assign", "global_view", "register_tensor"], PURE),
-    **dict.fromkeys(["load_global", "load_global_generic"], READS),
+    **dict.fromkeys(["dot", "transpose", "squeeze", "unsqueeze", "reshape", "view"], PURE),
+    **dict.fromkeys(["slice_register", "slice_assign"], PURE),
+    **dict.fromkeys(["shared_tensor", "slice_shared", "permute_shared", "reshape_shared", "global_tensor"], PURE),
+    **dict.fromkeys(["load_global", "load_global_generic", "load_shared"], READS),
 }
 
 # gone before code is generated: passes turn them into their generic forms
-LOWERED = {"load_global", "store_global"}
+LOWERED = {"load_global", "store_global", "copy_async", "assume"}
 
 
 @pytest.mark.parametrize("package", [instructions, cuda], ids=lambda package: package.__name__)

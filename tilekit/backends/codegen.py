@@ -65,7 +65,7 @@ class KernelParam:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Global memory that a launch lends to the kernel: its parameter, its bytes in terms of the others, and whether zero."""
+    """Global memory that a launch lends to the kernel: `nbytes` in terms of the parameters, zeros if it is `clean`."""
 
     var: Var
     nbytes: str

@@ -13,7 +13,7 @@ from tilekit.backends.shared_access import Offsets, SharedView
 from tilekit.ir.analysis.grid_analysis import VECTOR_BITS, vector_widths
 from tilekit.ir.analysis.scalar_analysis import Fact, Facts
 from tilekit.ir.layout import mapping, ops
-from tilekit.ir.layout.mapping import Source, Term, Terms
+from tilekit.ir.layout.mapping import Source, Term
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.machine import Access
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
@@ -131,7 +131,7 @@ class Context:
 
     # ------------------------------------------------------------------------------------------------------ layouts
 
-    def sum(self, terms: Terms, *, local: Expr | int = 0, every: int = 1) -> Expr:
+    def sum(self, terms: Sequence[Term], *, local: Expr | int = 0, every: int = 1) -> Expr:
         """The value of a layout's terms for this thread and register `local * every` of it."""
         total: Expr = _int(0)
         for term in terms:

@@ -86,6 +86,10 @@ class _Steps:
                 return Step(inst, ends=self.buffers(inst.tensor))
             case _ if inst.output in self.views:
                 return Step(inst)
+            case _:
+                return self.access(inst)
+
+    def access(self, inst: Instruction) -> Step:
         emitter = registry.find(inst, self.target)
         nbytes = emitter.workspace(inst)
         touched = tuple(buffer for tensor in inst.inputs for buffer in self.buffers(tensor))

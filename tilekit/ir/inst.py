@@ -168,7 +168,7 @@ class Instruction(Node, metaclass=_InstructionMeta):
         return self.output
 
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
-        """Layouts for register and shared tensors of this instruction that are not in `known`; empty where the rule cannot say yet."""
+        """Layouts for tensors of this instruction that are not in `known`; empty where the rule cannot say yet."""
         return {}
 
     def check(self, layouts: Layouts) -> str | None:

@@ -16,7 +16,6 @@ from typing import Protocol
 from tilekit import dtypes
 from tilekit.dtypes import DataType, PointerType
 from tilekit.lowir import scalar, scalar_lower, types
-from tilekit.lowir.statements import Printf
 from tilekit.lowir.nodes import (
     Address,
     AssignStmt,
@@ -39,6 +38,7 @@ from tilekit.lowir.nodes import (
     Var,
     WhileStmt,
 )
+from tilekit.lowir.statements import Printf
 from tilekit.lowir.types import Type
 
 # unroll a loop completely

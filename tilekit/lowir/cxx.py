@@ -92,6 +92,7 @@ def _float_literal(dtype: DataType, value: float) -> str:
 def string(text: str) -> str:
     """A string literal of any text."""
     plain = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
-    return '"' + "".join(
+    characters = (
         plain.get(c) or (c if " " <= c <= "~" else "".join(f"\\{byte:03o}" for byte in c.encode())) for c in text
-    ) + '"'
+    )
+    return f'"{"".join(characters)}"'

@@ -36,7 +36,7 @@ class Primitive:
     @property
     def pure(self) -> bool:
         """Whether it gives a value and does nothing else, whichever threads call it."""
-        return self.header in ("core.h", "integer.h", "cast.h", "math.h") and self.result is not dtypes.void
+        return self.header in ("core.h", "integer.h", "cast.h", "math.h")
 
     def accepts(self, args: Sequence[Type]) -> bool:
         """Whether it can be called with arguments of these types; a raw address takes any pointer."""
@@ -78,7 +78,7 @@ MMA_KINDS = (
 def _rows() -> Iterator[Primitive]:
     for t in SCALARS:
         yield Primitive(f"tk::shared_ptr<{cxx.type_name(t)}>", (dtypes.int32,), PointerType(t), "core.h")
-    yield Primitive("tk::view", (dtypes.void_p, dtypes.void_p), dtypes.void, "core.h", template_numbers=1)
+    yield Primitive("tk::view", (dtypes.void_p, dtypes.void_p), dtypes.void, "memory.h", template_numbers=1)
     for t in INTEGERS:
         yield Primitive("tk::floordiv", (t, t), t, "integer.h")
         yield Primitive("tk::floormod", (t, t), t, "integer.h")

@@ -33,7 +33,6 @@ from tilekit.runtime.packing import Packer, scalar_bytes
 from tilekit.runtime.tensors import CPU, TensorFacts
 from tilekit.toolchain.host import HostCompiler
 
-
 # what fills memory that holds nothing yet: a not-a-number in every float type
 UNWRITTEN = 0xFF
 
@@ -170,7 +169,7 @@ class CpuKernel:
                 raise KernelError(
                     "TK707",
                     f"kernel '{self.manifest.kernel}': {workspace.name} must be left zero, and byte {first} is not",
-                    help="set every element that the kernel writes back to 0 before it ends, as a semaphore is released",
+                    help="the kernel must set every element that it writes to 0 again before it ends",
                     data={"kind": "unclean", "kernel": self.manifest.kernel, "tensor": workspace.name},
                 )
 

@@ -20,7 +20,6 @@ from tilekit.diag import ArgumentError, CacheError, LanguageError, LaunchError
 from tilekit.dtypes import DataType, PointerType
 from tilekit.runtime import grid
 
-
 # the boundary in bytes that a workspace begins at
 WORKSPACE_ALIGNMENT = 128
 

@@ -76,7 +76,7 @@ class InferenceResult:
 
 
 class LayoutInferencePass(Pass):
-    """Gives a layout to every register and shared tensor; notes the choices as `layouts`, a `LayoutTrail` per function name."""
+    """Gives every register and shared tensor a layout; notes the choices as `layouts`, a `LayoutTrail` per function."""
 
     def process_function(self, func: Function) -> Function:
         return infer_layouts(func).func
@@ -99,7 +99,8 @@ def infer_layouts(func: Function) -> InferenceResult:
     Raises
     ------
     LayoutError
-        TK303 for an annotation that is made for another number of threads, TK310 where two tiles meet in an instruction and no layouts suit it and everybody else.
+        TK303 for an annotation that is made for another number of threads, TK310 where two tiles meet in an
+        instruction and no layouts suit it and everybody else.
     """
     search = _Search(func)
     choices = search.run()

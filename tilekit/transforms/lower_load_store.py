@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from tilekit import dtypes
+from tilekit.dtypes import PointerType
 from tilekit.ir.func import Function
 from tilekit.ir.functors import IRRewriter
 from tilekit.ir.inst import Instruction
@@ -34,8 +36,6 @@ from tilekit.ir.stmt import (
 )
 from tilekit.ir.tensor import GlobalTensor
 from tilekit.ir.tools.instruction_collector import collect
-from tilekit import dtypes
-from tilekit.dtypes import PointerType
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
 from tilekit.transforms.base import Pass

@@ -85,16 +85,6 @@ struct tfloat32 {
   uint32_t bits;
 };
 
-// The bits of N bytes of registers in registers of another type.
-template <int N>
-TK_DEVICE void view(void* registers, const void* others) {
-#if defined(__CUDACC__)
-  memcpy(registers, others, N);
-#else
-  __builtin_memcpy(registers, others, N);
-#endif
-}
-
 // The block's dynamic shared memory, as T, from a byte offset on. It is aligned to 1024 bytes on a GPU.
 template <class T>
 TK_DEVICE T* shared_ptr(int32_t byte_offset) {

@@ -117,4 +117,14 @@ TK_MEMORY(8)
 TK_MEMORY(16)
 #undef TK_MEMORY
 
+// The bits of N bytes of registers in registers of another type.
+template <int N>
+TK_DEVICE void view(void* registers, const void* others) {
+#if defined(__CUDACC__)
+  memcpy(registers, others, N);
+#else
+  __builtin_memcpy(registers, others, N);
+#endif
+}
+
 }  // namespace tk

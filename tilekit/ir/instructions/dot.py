@@ -102,7 +102,7 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
         return {tensor: layout for tensor, layout in wanted.items() if tensor not in known}
 
     def _config(self, known: Layouts, ctx: LayoutContext) -> BlockMmaConfig:
-        """The cheapest way to deal the product out to the warps that goes with the operands as far as they are known."""
+        """The cheapest way to deal the product out to the warps that goes with the operands that are known."""
         a, b, out = self.a, self.b, self.register_output
         count = ctx.num_threads // 32
         warps = [(count // along, along) for along in range(1, count + 1) if count % along == 0]

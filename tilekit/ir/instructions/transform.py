@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from tilekit.ir.machine import Array, Machine, Mask, Steps, Value
 from tilekit.ir.surface import Surface, check_offsets, describe, result_tile
 from tilekit.ir.tensor import LaidOut, Layout, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir.scalar import Expr
+
+_Change: TypeAlias = Callable[[RegisterLayout], RegisterLayout]
 
 
 class TransposeInst(Instruction, opcode="transpose", effects=PURE, order=12):
@@ -64,8 +67,7 @@ class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
         return SqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
-        shrink, grow = (lambda x: ops.squeeze(x, self.dims)), (lambda x: ops.unsqueeze(x, self.dims))
-        return _both_ways(self.x, self.register_output, known, shrink, grow)
+        return _both_ways(self.x, self.register_output, known, *_squeezing(self.dims))
 
     def check(self, layouts: Layouts) -> str | None:
         return _must_be(layouts[self.register_output], lambda: ops.squeeze(layouts[self.x], self.dims))
@@ -90,8 +92,7 @@ class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
         return UnsqueezeInst(result_tile(x.dtype, shape, output), x, tuple(dims))
 
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
-        shrink, grow = (lambda x: ops.squeeze(x, self.dims)), (lambda x: ops.unsqueeze(x, self.dims))
-        return _both_ways(self.x, self.register_output, known, grow, shrink)
+        return _both_ways(self.x, self.register_output, known, *reversed(_squeezing(self.dims)))
 
     def check(self, layouts: Layouts) -> str | None:
         return _must_be(layouts[self.register_output], lambda: ops.unsqueeze(layouts[self.x], self.dims))
@@ -116,7 +117,7 @@ class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12)
 
     def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
         x, out = self.x, self.register_output
-        return _both_ways(x, out, known, lambda l: ops.reshape(l, out.shape), lambda l: ops.reshape(l, x.shape))
+        return _both_ways(x, out, known, _reshaping(out.shape), _reshaping(x.shape))
 
     def check(self, layouts: Layouts) -> str | None:
         out = self.register_output
@@ -301,8 +302,8 @@ def _both_ways(
     x: RegisterTensor,
     out: RegisterTensor,
     known: Layouts,
-    forward: Callable[[RegisterLayout], RegisterLayout],
-    backward: Callable[[RegisterLayout], RegisterLayout],
+    forward: _Change,
+    backward: _Change,
 ) -> Layouts:
     """Each of two tiles lies as the other one does, seen under its own shape, where that can be."""
     try:
@@ -319,6 +320,15 @@ def _must_be(layout: RegisterLayout, wanted: Callable[[], RegisterLayout]) -> st
     except LayoutOperationError as error:
         return str(error)
     return None if same else "no element moves, so the result must lie as the tile does"
+
+
+def _squeezing(dims: Sequence[int]) -> tuple[_Change, _Change]:
+    """Taking dimensions of extent 1 away, and adding them."""
+    return (lambda layout: ops.squeeze(layout, dims)), (lambda layout: ops.unsqueeze(layout, dims))
+
+
+def _reshaping(shape: Sequence[int]) -> _Change:
+    return lambda layout: ops.reshape(layout, shape)
 
 
 def _transposed(layout: RegisterLayout) -> RegisterLayout:

@@ -6,7 +6,7 @@ from tilekit.backends.emitters.cuda import (
     dot,
     elementwise,
     memory,
-    print,  # noqa: A004 - it is named like the instructions that it emits
+    print,
     reduce,
     register,
     semaphore,

@@ -122,7 +122,7 @@ def slice_assign(inst: SliceAssignInst, ctx: Context) -> None:
 def _moves(
     inst: SliceRegisterInst | SliceAssignInst, part: RegisterLayout, ctx: Context
 ) -> list[tuple[Expr | None, list[int]]]:
-    """For each place where the slice may begin, the condition for it, and the register of the whole for each of the part."""
+    """For each place where the slice may begin: the condition for it, and the register of the whole for each of ours."""
     dropped = _dropped(inst)
     starts = [inst.offsets[dim] for dim in dropped]
     places = [
