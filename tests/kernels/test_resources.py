@@ -91,7 +91,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90a"])
 @pytest.mark.parametrize("name", [*TENSOR_CORES, *OTHERS])
 def test_nothing_is_spilled_to_local_memory(name, target):
     handle, arguments = {**TENSOR_CORES, **OTHERS}[name]
@@ -107,5 +107,4 @@ def test_no_two_threads_want_one_bank_at_a_time(name):
     handle(*arguments())
     counters = handle.last.last_run.counters
     assert counters["bank_conflicts"] == 0
-    if name not in ("decode", "matmul_v0"):
-        assert counters["mma"] > 0 and counters["copies"] >= 0
+    assert (counters["mma"] > 0) == (name != "decode")

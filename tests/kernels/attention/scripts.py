@@ -16,8 +16,7 @@ HIDDEN = -1e30
 
 
 def flash(dtype=float16):
-    @tilus.autotune("block_q, block_k", [(64, 64), (128, 64), (64, 128)])
-    @tilus.autotune("warps", [4, 8])
+    @tilus.autotune("block_q, block_k, warps", [(64, 64, 4), (128, 64, 8), (128, 64, 4), (64, 128, 4)])
     class FlashAttention(tilus.Script):
         """A block of queries of one head; keys and values come in turn, each while the other one is multiplied."""
 

@@ -115,7 +115,7 @@ def tuned(dtype=float16, out=None):
 def asynchronous(dtype=float16, out=None):
     """Copies go straight from global to shared memory, past the registers.
 
-    The sizes of the rows are known when it is compiled: an asynchronous copy moves at least 4 aligned bytes.
+    The sizes of the rows are known when it is compiled: such a copy moves 4, 8 or 16 bytes, and they must be aligned.
     """
     out = out or dtype
 

@@ -2,11 +2,10 @@
 import pytest
 import torch
 
-import tilekit as tilus
-from tests.kernels.machines import EVERYWHERE, evaluate, on_gpu, scheduled
+from tests.kernels.machines import EVERYWHERE, evaluate, on_gpu, scheduled, simulate
 from tests.kernels.matmul import scripts
 from tests.kernels.matmul.cases import COPIED_SIZE, LARGE, check
-from tilekit import bfloat16, float16
+from tilekit import bfloat16
 
 F16 = scripts.asynchronous()
 BF16 = scripts.asynchronous(bfloat16)
@@ -28,10 +27,11 @@ def test_every_other_schedule_agrees_with_torch_in_the_evaluator(schedule):
     check(evaluate, scheduled(F16, schedule), 130, 72, 50)
 
 
-def test_an_asynchronous_copy_needs_four_aligned_bytes():
-    a, b, c = (tilus.spec(float16, shape) for shape in ((64, 33), (33, 64), (64, 64)))
-    with pytest.raises(tilus.CodegenError, match="copy_async"):
-        F16.compile(64, 64, 33, a, b, c)
+@pytest.mark.parametrize("run", EVERYWHERE)
+def test_rows_of_an_odd_length_are_copied_through_registers(run):
+    check(run, F16, 67, 93, 41)
+    if run is simulate:
+        assert F16.last.last_run.counters["copies"] == 0
 
 
 @pytest.mark.gpu
