@@ -30,8 +30,8 @@ class Evaluated:
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         begin = time.perf_counter()
-        evaluator.run(self.program, [as_memory(argument) for argument in arguments])
-        return LaunchStats(time.perf_counter() - begin)
+        printed = evaluator.run(self.program, [as_memory(argument) for argument in arguments])
+        return LaunchStats(time.perf_counter() - begin, printed=printed)
 
     def interrupt(self) -> None:
         """The evaluator runs in this process, where Ctrl-C reaches it and nothing else does."""
