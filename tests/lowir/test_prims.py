@@ -90,7 +90,7 @@ def test_only_functions_that_give_a_value_and_nothing_else_are_pure():
     pure = {row.header for row in prims.PRIMITIVES if row.pure}
     assert pure == {"core.h", "integer.h", "cast.h", "math.h"}
     impure = {row.header for row in prims.PRIMITIVES if not row.pure}
-    moving = {"memory.h", "shared.h", "matrix.h", "async.h", "core.h"}  # of the core it is tk::view alone
+    moving = {"memory.h", "shared.h", "matrix.h", "async.h"}
     assert impure == {*moving, "mma.h", "warp.h", "sync.h", "semaphore.h"}
     assert all(row.pure is False for row in prims.PRIMITIVES if isinstance(row.result, VoidType))
 
