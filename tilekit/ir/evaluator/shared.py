@@ -18,7 +18,6 @@ from tilekit.ir.evaluator.memory import Elements, Memory, Window
 from tilekit.ir.machine import Array, Mask, Value
 from tilekit.ir.tensor import SharedTensor
 
-
 # what there is left to do of a copy
 Landing: TypeAlias = Callable[[], None]
 
