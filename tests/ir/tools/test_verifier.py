@@ -12,7 +12,7 @@ from tilekit.ir.instructions.elementwise import AddInst
 from tilekit.ir.instructions.memory import LoadGlobalInst, StoreGlobalGenericInst
 from tilekit.ir.instructions.register import AllocateRegisterInst
 from tilekit.ir.prog import Program
-from tilekit.ir.stmt import ForStmt, InstStmt, SeqStmt, Stmt
+from tilekit.ir.stmt import ForStmt, InstStmt, SeqStmt, Stmt, TensorItemPtrStmt
 from tilekit.ir.tensor import GlobalLayout, GlobalTensor
 from tilekit.ir.text import parser
 from tilekit.ir.tools import collect, rewrite, verify
@@ -300,3 +300,193 @@ def test_error_without_a_place_still_says_what_is_wrong():
     view = GlobalTensor.create(dtypes.float32, GlobalLayout((), ()), name="g")
     load = LoadGlobalInst(None, view, (), ())
     assert refusal(changed(body=InstStmt(load))).message == "g is used before it is defined"
+
+
+# ------------------------------------------------------------------------------- shared memory, copies, elements, dots
+
+S = "s: Shared[f32[4, 32]] = shared_tensor()"
+G = "g: Global[f32[n, n]] = global_view(ptr=x)"
+ROW = "r: Shared[f32[32]] = slice_shared(s, offsets=[n, i32(0)], dims=[1])"
+HALF = "h: f16[4, 32] = register_tensor(init=f16(0.0))"
+AFTER = "is used after its memory was freed; it is freed here"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([S, "free_shared(s)", "y: f32[4, 32] = load_shared(s)"], f"line 3: s {AFTER} (line 2)"),
+        ([S, "free_shared(s)", "free_shared(s)"], f"line 3: s {AFTER} (line 2)"),
+        ([S, ROW, "free_shared(s)", "y: f32[32] = load_shared(r)"], f"line 4: r {AFTER} (line 3)"),
+        ([S, "free_shared(s)", "v: Item[f32] = s[i32(0), n]"], f"line 3: s {AFTER} (line 2)"),
+        ([S, "if n == i32(1):", "    free_shared(s)", "print_tensor(s, msg='s')"], f"line 4: s {AFTER} (line 3)"),
+        (
+            [S, "for i in range(n):", "    print_tensor(s, msg='s')", "    free_shared(s)"],
+            f"line 3: s {AFTER} (line 4)",
+        ),
+        (
+            [
+                S,
+                "while n < i32(9):",
+                "    if n == i32(1):",
+                "        free_shared(s)",
+                "        break",
+                "free_shared(s)",
+            ],
+            f"line 6: s {AFTER} (line 4)",
+        ),
+        ([S, ROW, "free_shared(r)"], "line 3: r cannot be freed: it shows memory of s, free that"),
+        (
+            [S, "r: Shared[f32[2, 32]] = slice_shared(s, offsets=[i32(3), i32(0)], dims=[0, 1])"],
+            "line 2: a slice takes elements 3 to 4 of dimension 0, which has only 4",
+        ),
+        (
+            [S, "r: Shared[f32[32]] = slice_shared(s, offsets=[i32(-1), i32(0)], dims=[1])"],
+            "line 2: a slice takes element -1 of dimension 0, which has only 4",
+        ),
+        (
+            [S, "r: Shared[f32[64]] = slice_shared(s, offsets=[n, i32(0)], dims=[1])"],
+            "line 2: a slice of 64 elements does not fit in dimension 1, which has 32",
+        ),
+        (
+            [S, "r: Shared[f32[32, 5]] = permute_shared(s, dims=[1, 0])"],
+            "line 2: the view is float32[32, 4], but its tensor is float32[32, 5]",
+        ),
+        (
+            [S, "r: Shared[f32[4, 32]] = permute_shared(s, dims=[1, 1])"],
+            "line 2: permute: dims=[1, 1] do not name each dimension of a shared float32[4, 32] tensor once; "
+            "give the numbers 0 to 1 in their new order",
+        ),
+        (
+            [S, "r: Shared[f32[129]] = reshape_shared(s)"],
+            "line 2: reshape_shared: shape [129] has 129 elements, a shared float32[4, 32] tensor has 128",
+        ),
+        (
+            [S, "y: f32[32, 4] = load_shared(s)"],
+            "line 2: load_shared: the tile has shape [32, 4], the shared tensor [4, 32]; "
+            "give a slice of the shared tensor that has the shape of the tile",
+        ),
+        (
+            [S, HALF, "store_shared(s, h)"],
+            "line 3: store_shared: the tile is float16, the shared tensor float32; cast the tile: .to(float32)",
+        ),
+        (
+            [G, "s: Shared[f16[4, 32]] = shared_tensor()", "copy_async(s, g, offsets=[n, n], dims=[0, 1])"],
+            "line 3: copy_async: the shared tensor is float16, the tensor in global memory float32; "
+            "a copy converts nothing: give both one dtype",
+        ),
+        (
+            [G, S, "copy_async(s, g, offsets=[n, n], dims=[0])"],
+            "line 3: copy_async: a tile of 2 dimensions cannot run along 1 dimensions of the tensor; "
+            "give dims=, the tensor dimension that each tile dimension runs along",
+        ),
+        (
+            [G, S, "copy_async(s, g, offsets=[n, n], dims=[0, 1], evict='evict_frist')"],
+            "line 3: there is no eviction priority called 'evict_frist'; did you mean 'evict_first'?",
+        ),
+        (
+            ["copy_async_wait_group(n=-1)"],
+            "line 1: copy_async_wait_group needs how many groups may be left, a compile-time integer, got -1",
+        ),
+        (
+            [HALF, "d: f32[4, 4] = dot(h, h, None)"],
+            "line 2: dot of [4, 32] and [4, 32]: 32 columns do not meet 4 rows; transpose one of them",
+        ),
+        (
+            [HALF, "t: f16[32, 4] = transpose(h)", "d: i32[4, 4] = dot(h, t, None)"],
+            "line 3: no matrix instruction sums up products of float16 in int32; "
+            "sum up in float32 or float16, then cast the result",
+        ),
+        (
+            ["h: i32[4, 4] = register_tensor(init=i32(0))", "d: i32[4, 4] = dot(h, h, None)"],
+            "line 2: no matrix instruction multiplies int32; "
+            "cast the operands to one of float16, bfloat16, tfloat32, float32, int8",
+        ),
+        (
+            ["k: i32 = n", "w: Global[f32[n, k]] = global_tensor(requires_clean=False)"],
+            "line 2: the size of the workspace w uses k, which is no parameter",
+        ),
+        ([G, "v: Item[i32] = g[n, n]"], "line 2: v is int32, but the element makes it float32"),
+        ([G, "v: Item[~f16] = ~g[n, n]"], "line 2: v is ~float16, but the element makes it ~float32"),
+        (
+            [G, "v: Item[f32] = g[n]"],
+            "line 2: an element of g needs one offset per dimension: the tensor has 2, got 1 offsets",
+        ),
+        ([S, "v: Item[f32] = s[n, i32(32)]"], "line 2: s has 32 elements along dimension 1, there is no element 32"),
+        ([A, "v: Item[f32] = a[()]"], "line 2: a has 32 elements: only a tile of one is read as a number"),
+        (
+            ["a: f32[1] = register_tensor()", "v: Item[f32] = a[()]"],
+            "line 2: a is read before it is written; it is made here, without a value (line 1)",
+        ),
+        ([G, "v: Item[f32] = g[n, n]", "v = f32(1.0)"], "line 3: v cannot be assigned: it is the value of an element"),
+        (
+            ["a: f32[64] = register_tensor()", "annotate_layout(a, layout=spatial(64))"],
+            "line 2: the layout of a is for 64 threads, but 32 run it",
+        ),
+        (
+            [S, "annotate_layout(s, layout=shared_row_major(32, 4))"],
+            "line 2: a layout of shape [32, 4] cannot hold a shared float32[4, 32] tensor",
+        ),
+        (
+            [S, "annotate_layout(s, layout=local(4, 32))"],
+            "line 2: annotate_layout: a shared float32[4, 32] tensor needs a shared layout, got local(4, 32)",
+        ),
+        (
+            ["lock_semaphore(ptr=x, value=n)"],
+            "line 1: lock_semaphore needs a pointer to an int32, got ~float32; "
+            "make the semaphores an int32 tensor, s, and give ~s[i] as s[i].item_ptr()",
+        ),
+        (
+            ["printf(fmt='%d %d', args=[n])"],
+            "line 1: printf: the format '%d %d' has places for 2 numbers, got 1",
+        ),
+        (["printf(fmt='%f', args=[n])"], "line 1: printf: %f in '%f' cannot print int32; write %d"),
+        (
+            [A, "print_tensor(a, msg='a', fmt='%s')"],
+            "line 2: print_tensor: %s in '%s' prints no number; "
+            "use %d for integers, %f, %e or %g for floats, %p for pointers, %% for a percent sign",
+        ),
+        (
+            ["a: f32[2, 16] = register_tensor(init=f32(0.0))", "b: f32[32] = squeeze(a, dims=[0])"],
+            "line 2: squeeze: dimension 0 of a float32[2, 16] tile has 2 elements, not 1",
+        ),
+        (
+            [A, "b: f32[1, 32, 1] = unsqueeze(a, dims=[0, 0])"],
+            "line 2: unsqueeze: dim=[0, 0] are not distinct dimensions of the result, which has 3",
+        ),
+        ([A, "b: f32[31] = reshape(a)"], "line 2: reshape: shape [31] has 31 elements, a float32[32] tile has 32"),
+        (
+            ["a: f32[32] @ spatial(32) = register_tensor(init=f32(0.0))", "b: f16[32] @ spatial(32) = view(a)"],
+            "line 2: view: a thread holds 32 bits of the tile, and 16 of the result",
+        ),
+        ([A, "b: i32[4, 8] = view(a)"], "line 2: view: the shape [32] becomes [4, 8] only with a layout"),
+        (
+            [A, HALF, "slice_assign(h, a, offsets=[n, i32(0)], dims=[1])"],
+            "line 3: cannot assign a float32[32] tile to a part of a float16[4, 32] tile; cast it: .to(float16)",
+        ),
+        (["assume(cond=n)"], "line 1: assume needs a condition, got int32; compare it: self.assume(n % 16 == 0)"),
+    ],
+)
+def test_wrong_use_of_memory_and_tiles_is_named(lines, message):
+    assert one_line(refusal(program(*lines))) == message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["for i in range(n):", f"    {S}", "    print_tensor(s, msg='s')", "    free_shared(s)"],
+        [S, "if n == i32(1):", "    free_shared(s)", "    return", "print_tensor(s, msg='s')", "free_shared(s)"],
+        [S, "for i in range(n):", "    if i == i32(3):", "        free_shared(s)", "        return", "free_shared(s)"],
+        [S, "free_shared(s)", "s = shared_tensor()", "print_tensor(s, msg='s')"],
+        ["a: f32[4] = register_tensor()", "annotate_layout(a, layout=local(4).replicated(num_workers=32))"],
+    ],
+)
+def test_right_use_of_memory_is_accepted(lines):
+    verify(program(*lines))
+
+
+def test_address_of_a_tile_is_refused():
+    prog = program(A, "g: Global[f32[n]] = global_view(ptr=x)", "p: Item[~f32] = ~g[n]")
+    (item,) = collect(prog, TensorItemPtrStmt)
+    (tile,) = [inst.output for inst in collect(prog, AllocateRegisterInst)]
+    wrong = rewrite(prog, {item: item.replace(tensor=tile)})
+    assert one_line(refusal(wrong)) == "line 3: a lies in registers, which have no address"

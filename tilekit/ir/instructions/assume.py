@@ -21,7 +21,7 @@ class AssumeInst(Instruction, opcode="assume"):
     def create(cond: Expr) -> AssumeInst:
         if (dtype := scalar.dtype_of(cond)) is not dtypes.boolean:
             raise errors.LanguageError(
-                "TK215", f"assume needs a condition, got a {dtype}", help="compare it: self.assume(n % 16 == 0)"
+                "TK215", f"assume needs a condition, got {dtype}", help="compare it: self.assume(n % 16 == 0)"
             )
         return AssumeInst(None, cond)
 

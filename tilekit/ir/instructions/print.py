@@ -159,7 +159,7 @@ def _check_format(op: str, fmt: str, types: Sequence[DataType | PointerType]) ->
         if not place.takes(type_):
             fitting = "p" if isinstance(type_, PointerType) else "f" if type_.is_float() else "d"
             raise errors.LanguageError(
-                "TK212", f"{op}: %{place.letter} in {fmt!r} does not print a {type_}", help=f"write %{fitting}"
+                "TK212", f"{op}: %{place.letter} in {fmt!r} cannot print {type_}", help=f"write %{fitting}"
             )
 
 
