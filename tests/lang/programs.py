@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random snippets over a few tile and scalar names: assignments of every form, loops, branches and helper calls."""
+"""Random snippets over a few names: assignments of every form, loops, branches, helpers, objects and shared memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 TILES = ("x", "y", "z")
 SCALARS = ("i", "j", "k")
+BOXES = ("box", "other")
 RESULTS = (*TILES, *SCALARS)
 
 HELPERS = """
@@ -27,6 +28,29 @@ def reduced(self, a, b):
     while a > b:
         a = a - b - 1
     return a % 97
+"""
+
+CLASSES = """
+class Box(CLASS):
+    def __init__(self, tile, count):
+        super().__init__()
+        self.tile = tile
+        self.count: int32 = count
+        self.limit: int = 5
+
+    def next(self):
+        self.count = (self.count * 3 + 1) % 83
+        return self.count
+
+    def gather(self, tile):
+        self.tile += tile
+        if self.count > self.limit:
+            self.tile -= self.count
+        return self.tile
+
+    @property
+    def half(self):
+        return self.count // 2
 """
 
 
@@ -59,14 +83,22 @@ class Names:
 def programs(draw: st.DrawFn) -> str:
     """The lines of a snippet that keeps every result at its end."""
     names = Names()
-    start = [f"z = {draw(st.sampled_from(['x', 'x - y', 'y * 2']))}", "i, j, k = n, m, " + draw(_numbers)]
+    start = [
+        f"z = {draw(st.sampled_from(['x', 'x - y', 'y * 2']))}",
+        f"i, j, k = n, m, {draw(_numbers)}",
+        f"box, other = Box(x, n), Box({draw(st.sampled_from(['x', 'y + 1']))}, 2)",
+        "mem = self.shared_tensor(dtype=int32, shape=[3, 8])",
+        "self.store_shared(mem[0], x); self.store_shared(mem[1], y); self.store_shared(mem[2], x - y)",
+    ]
     body, _ = draw(_block(names, Scope()))
-    keep = [f"self.keep({row}, {name})" for row, name in enumerate(RESULTS)]
+    kept = [*RESULTS, "box.tile", "box.count", "other.tile", "other.count", "self.load_shared(mem[1])"]
+    keep = [f"self.keep({row}, {value})" for row, value in enumerate(kept)]
     return "\n".join([*start, *body, *keep])
 
 
 _numbers = st.integers(0, 9).map(str)
 _operators = st.sampled_from(["+", "-", "*"])
+_boxes = st.sampled_from(BOXES)
 
 
 @st.composite
@@ -80,7 +112,7 @@ def _block(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scop
 
 @st.composite
 def _statement(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
-    simple = [_tile_assignment, _scalar_assignment, _update, _exchange, _pair, _call]
+    simple = [_tile_assignment, _scalar_assignment, _update, _exchange, _pair, _call, _attribute, _store]
     compound = [_branch, _branch, _counted, _unrolled, _while] if scope.depth < 3 else []
     jumps = [_jump] if scope.can_continue else []
     return draw(draw(st.sampled_from([*simple, *compound, *jumps]))(names, scope))
@@ -99,7 +131,7 @@ def _one(names: frozenset[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def _scalar(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
-    form = draw(st.integers(0, 7 if depth < 2 else 1))
+    form = draw(st.integers(0, 11 if depth < 2 else 1))
     inner = _scalar(scope, depth + 1)
     match form:
         case 0:
@@ -112,6 +144,14 @@ def _scalar(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
             return f"({draw(inner)} if {draw(_condition(scope, depth + 1))} else {draw(inner)})"
         case 6:
             return f"max({draw(inner)}, {draw(inner)}) // {draw(st.integers(1, 5))}"
+        case 7:
+            return f"{draw(_boxes)}.{draw(st.sampled_from(['count', 'count', 'next()', 'half']))}"
+        case 8:
+            return f"{draw(_one(scope.tiles))}[{draw(st.integers(-8, 7))}].item() % 91"
+        case 9:
+            return f"mem[{draw(inner)} % 3, {draw(st.integers(0, 7))}].item() % 91"
+        case 10:
+            return f"sum(self.fast_divmod({draw(inner)}, 7))"
         case _:
             return f"sum([w + {draw(inner)} for w in (1, 2)]) % 89"
 
@@ -135,7 +175,7 @@ def _condition(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
 
 @st.composite
 def _tile(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
-    form = draw(st.integers(0, 7 if depth < 2 else 1))
+    form = draw(st.integers(0, 9 if depth < 2 else 1))
     inner = _tile(scope, depth + 1)
     match form:
         case 0 | 1:
@@ -148,6 +188,10 @@ def _tile(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
             return f"{draw(_one(scope.pairs))}[{draw(st.integers(0, 1))}]"
         case 6:
             return f"({draw(inner)} if {draw(_condition(scope, 1))} else {draw(inner)})"
+        case 7:
+            return f"{draw(_boxes)}.tile"
+        case 8:
+            return f"self.load_shared(mem[{draw(_scalar(scope, 1))} % 3])"
         case _:
             return f"self.maximum({draw(inner)}, {draw(inner)})"
 
@@ -211,6 +255,36 @@ def _call(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope
         case _:
             arguments = f"{draw(_scalar(scope, 1))}, abs({draw(_one(scope.scalars))})"
             return [f"{draw(st.sampled_from(SCALARS))} = self.reduced({arguments})"], scope
+
+
+@st.composite
+def _attribute(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
+    box = draw(_boxes)
+    match draw(st.integers(0, 4)):
+        case 0:
+            return [f"{box}.count = {draw(_scalar(scope))}"], scope
+        case 1:
+            return [f"{box}.count += {draw(_scalar(scope, 1))}", f"{box}.count %= 71"], scope
+        case 2:
+            return [f"{box}.tile {draw(_operators)}= {draw(_tile(scope, 1))}"], scope
+        case 3:
+            return [f"{draw(st.sampled_from(TILES))} = {box}.gather({draw(_tile(scope, 1))})"], scope
+        case _:
+            first, second = draw(st.permutations(SCALARS))[:2]
+            return [f"{first}, {second} = {box}.count, {box}.next()"], scope
+
+
+@st.composite
+def _store(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
+    if draw(st.booleans()):
+        return [f"self.store_shared(mem[{draw(_scalar(scope, 1))} % 3], {draw(_tile(scope, 1))})"], scope
+    part = names.fresh("part")
+    change = draw(st.sampled_from(SCALARS))
+    return [
+        f"{part} = mem[{draw(_one(scope.scalars & {*SCALARS}))} % 3]",
+        f"{change} = ({change} + 1) % 47",
+        f"self.store_shared({part}, {draw(_tile(scope, 1))})",
+    ], scope
 
 
 @st.composite

@@ -369,6 +369,49 @@ def test_an_object_keeps_a_tile_of_its_own():
     )
 
 
+def test_a_container_made_in_a_loop_keeps_the_tile_of_an_object():
+    agrees_with(
+        SUMS,
+        """
+        sums = Sums(x)
+        for i in range(n):
+            pair = (sums.tile, y)
+            sums.add_to(y)
+            if i % 2:
+                other = [sums.tile]
+                sums.tile *= 2
+                y = y - other[0]
+            y = y + pair[0]
+        self.keep(0, sums.tile); self.keep(1, y)
+        """,
+    )
+
+
+def test_a_method_is_handed_the_tile_that_it_writes():
+    agrees_with(
+        SUMS,
+        """
+        sums = Sums(x)
+        sums.add_to(sums.tile)
+        for i in range(n):
+            sums.add_to(sums.tile)
+            sums.tile -= y
+        self.keep(0, sums.tile); self.keep(1, x)
+        """,
+    )
+
+
+def test_what_cannot_be_written_for_one_alone_is_an_error():
+    methods = """
+    def both(self, sums, tile):
+        for i in range(3):
+            sums.add_to(tile)
+    """
+    with pytest.raises(LanguageError) as caught:
+        printed("sums = Sums(x)\nself.both(sums, sums.tile)", methods, bases=SUMS)
+    assert caught.value.code == "TK114" and "others hold this one too" in caught.value.to_text()
+
+
 def test_a_method_writes_a_tile_of_the_object_that_it_was_handed():
     methods = """
     def bump(self, tile):

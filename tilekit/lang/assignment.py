@@ -52,7 +52,10 @@ class Assignment(Calls):
             case ast.Attribute(value=owner, attr=attr):
                 container = self.evaluate(owner)
                 old = self.attribute(container, attr)
-                updated = self._augmented(old, node, in_place=self._is_alone(old))
+                is_alone = self._is_alone(old)
+                if isinstance(old, RegisterTensor) and not is_alone and not self.bindings.may_set(container):
+                    is_alone = self._is_detached(old, attr)
+                updated = self._augmented(old, node, in_place=is_alone)
                 if updated is not old:
                     self.set_attribute(container, attr, updated)
             case ast.Subscript(value=owner, slice=index):
@@ -66,6 +69,16 @@ class Assignment(Calls):
                 old = self.host(lambda: container[key])
                 updated = self._augmented(old, node, in_place=self._is_alone(old))
                 self.host(operators.set_item, container, key, updated)
+
+    def _is_detached(self, tile: RegisterTensor, name: str) -> bool:
+        """Whether an attribute alone holds its tile, once the names that hold it too have copies."""
+        if self.bindings.detach(tile):
+            return True
+        raise errors.LanguageError(
+            "TK114",
+            f"run-time control flow cannot give the attribute {name} a tile of its own, and others hold this one too",
+            help=f"self.assign(self.{name}, …) changes the tile for all who hold it",
+        )
 
     def _augment_name(self, name: str, node: ast.AugAssign) -> None:
         with self.at(node.target):

@@ -74,7 +74,7 @@ class Bindings:
 
         A tile that names hold too was handed to a method: writing it there is meant for the attribute.
         """
-        for owner in objects.reachable(self.roots()):
+        for owner in filter(self.may_set, objects.reachable(self.roots())):
             for name, tile in list(vars(owner).items()):
                 if not isinstance(tile, RegisterTensor) or self.references(tile) == 1:
                     continue
@@ -82,6 +82,20 @@ class Bindings:
                     copy = self.copy_of(tile)
                     self.builder.names.setdefault(copy, name)
                     vars(owner)[name] = copy
+
+    def detach(self, tile: RegisterTensor) -> bool:
+        """Give names that hold an attribute's tile copies of it; whether the attribute alone holds it then.
+
+        These are parameters of the methods that run here, in which nothing else depends on where the names lead.
+        """
+        holders = [(frame, name) for frame in self.frames for name, value in frame.names.items() if value is tile]
+        is_straight = all(frame.depth == self.builder.depth for frame, _ in holders)
+        if not is_straight or self.references(tile) != 1 + len(holders):
+            return False
+        for frame, name in holders:
+            frame.names[name] = copy = self.copy_of(tile)
+            self.builder.names.setdefault(copy, name)
+        return True
 
     def snapshot(self, value: Any) -> Any:
         """The value as it is now: what a later statement may write in place is copied."""
@@ -96,6 +110,10 @@ class Bindings:
 
     def _is_owned(self, storage: Any) -> bool:
         if isinstance(storage, Var) and storage in self.variables:
+            return True
+        if isinstance(storage, RegisterTensor) and any(
+            storage in _tiles(owner) for owner in objects.reachable(self.roots()) if not self.may_set(owner)
+        ):
             return True
         return any(frame.names.get(name) is storage for frame in self.frames for name in frame.owned)
 
@@ -267,6 +285,11 @@ class Bindings:
                 kind = dtypes.float32
             return self.builder.reserve(name, kind)
         return Unavailable(f"is {describe(model)} on one path through an if, and another value on the other")
+
+
+def _tiles(owner: KernelMethods) -> list[RegisterTensor]:
+    """The tiles that an object holds directly, which are what its attributes assign to under control flow."""
+    return [value for value in vars(owner).values() if isinstance(value, RegisterTensor)]
 
 
 def _as_type_of(
