@@ -246,6 +246,9 @@ def test_an_error_is_marked_at_its_line_and_in_the_list_until_it_is_mended(sourc
     page.locator(".cm-lint-marker-error").wait_for()
     assert page.locator(".tk-error-line").inner_text() == 'error identifier "bogus" is undefined'
     assert page.locator(".tk-problem").inner_text().split("\n")[1] == "6:5"
+    number = page.locator(".tk-source .cm-lineNumbers .cm-gutterElement").get_by_text("8", exact=True)
+    line = page.locator(".tk-source .cm-line").nth(7)
+    assert number.bounding_box()["y"] == pytest.approx(line.bounding_box()["y"], abs=1)
     pictures(source, artifact)
     page.locator(".tk-problem").click()
     assert page.evaluate("() => document.activeElement.classList.contains('cm-content')")
