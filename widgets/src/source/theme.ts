@@ -36,7 +36,7 @@ const look = EditorView.theme({
   "& > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { background: accent(22) },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { background: accent(28) },
   ".cm-selectionMatch": { backgroundColor: accent(16) },
-  ".cm-searchMatch": { backgroundColor: "var(--tk-warn)", outline: "1px solid var(--tk-warn-ink)" },
+  ".cm-searchMatch": { backgroundColor: "var(--tk-warn)", outline: "1px solid color-mix(in srgb, var(--tk-warn-ink) 40%, transparent)" },
   ".cm-searchMatch.cm-searchMatch-selected": { backgroundColor: accent(35) },
   "&.cm-focused .cm-matchingBracket": { backgroundColor: accent(20), outline: `1px solid ${accent(45)}` },
   "&.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--tk-del)" },
@@ -44,9 +44,23 @@ const look = EditorView.theme({
   ".cm-panels": { zIndex: "2", backgroundColor: "var(--tk-band)", color: "var(--tk-ink)" },
   ".cm-panels-top": { borderBottom: "1px solid var(--tk-line)" },
   ".cm-panel.cm-search": { padding: "5px 26px 5px 8px", font: "12px var(--tk-ui)" },
-  ".cm-panel.cm-search label": { color: "var(--tk-dim)", fontSize: "11.5px" },
+  ".cm-panel.cm-search label": {
+    display: "inline-flex",
+    alignItems: "center",
+    gap: "4px",
+    verticalAlign: "middle",
+    color: "var(--tk-dim)",
+    fontSize: "12px",
+  },
+  ".cm-panel.cm-search label input": { margin: "0" },
   ".cm-panel.cm-search [name=close]": { top: "4px", right: "6px", color: "var(--tk-dim)", fontSize: "16px" },
-  ".cm-textfield": { height: "24px", border: "1px solid var(--tk-line)", borderRadius: "5px", backgroundColor: "var(--tk-page)", fontSize: "12px" },
+  ".cm-textfield": {
+    height: "24px",
+    border: "1px solid var(--tk-line)",
+    borderRadius: "5px",
+    backgroundColor: "var(--tk-page)",
+    font: "12px var(--tk-ui)",
+  },
   ".cm-button": {
     height: "24px",
     border: "1px solid var(--tk-line)",
@@ -62,18 +76,15 @@ const look = EditorView.theme({
   ".cm-diagnostic-info": { borderLeft: "3px solid var(--tk-accent)" },
 });
 
-const variable = (name: string, fallback: string): string => `var(--jp-mirror-editor-${name}-color, ${fallback})`;
-
 const colors = HighlightStyle.define([
-  { tag: tags.keyword, color: variable("keyword", "#008000"), fontWeight: "600" },
-  { tag: tags.comment, color: variable("comment", "#408080"), fontStyle: "italic" },
-  { tag: [tags.string, tags.character], color: variable("string", "#ba2121") },
-  { tag: [tags.number, tags.bool], color: variable("number", "#008800") },
-  { tag: [tags.typeName, tags.standard(tags.name)], color: variable("builtin", "#008000") },
-  { tag: tags.operator, color: variable("operator", "#7800c2") },
-  { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName))], color: variable("def", "#0000ff") },
-  { tag: [tags.processingInstruction, tags.meta], color: variable("meta", "#aa22ff") },
-  { tag: tags.namespace, color: variable("variable", "inherit") },
+  { tag: tags.keyword, color: "var(--tk-code-keyword)", fontWeight: "600" },
+  { tag: tags.comment, color: "var(--tk-code-comment)", fontStyle: "italic" },
+  { tag: [tags.string, tags.character], color: "var(--tk-code-string)" },
+  { tag: [tags.number, tags.bool], color: "var(--tk-code-number)" },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--tk-code-builtin)" },
+  { tag: tags.operator, color: "var(--tk-code-operator)" },
+  { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName))], color: "var(--tk-code-def)" },
+  { tag: [tags.processingInstruction, tags.meta], color: "var(--tk-code-meta)" },
 ]);
 
 export const theme = [look, syntaxHighlighting(colors)];
