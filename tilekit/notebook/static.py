@@ -31,7 +31,10 @@ _FONT = (
 _MUTED = "color:var(--jp-ui-font-color2,#757575)"
 _LINE = "var(--jp-border-color2,#e0e0e0)"
 _PANEL = f"margin:2px 0 6px 14px;border:1px solid {_LINE};border-radius:3px;overflow:hidden"
-_TEXT = f"margin:0;padding:4px 8px;border:0;background:none;{_FONT};white-space:pre;overflow-x:auto"
+_TEXT = (
+    f"margin:0;padding:4px 8px;border:0;background:none;{_FONT};white-space:pre;overflow-x:auto;"
+    "scrollbar-width:thin;scrollbar-color:var(--jp-border-color1,#bdbdbd) transparent"
+)
 _CELL = "width:50%;padding:0;vertical-align:top;text-align:left;background:none;font:inherit;max-width:0"
 _ROW = "display:inline-block;width:100%;color:inherit;text-decoration:none"
 _ADDED = f"{_ROW};background:rgba(46,160,67,.16)"
@@ -171,12 +174,12 @@ def _side_by_side(rows: Sequence[Row], most: int) -> str:
     sides = [_sides(row) for row in shown]
     left, right = (_text("\n".join(side)) for side in zip(*sides, strict=True)) if sides else ("", "")
     columns = f'<td style="{_CELL}">{left}</td><td style="{_CELL};border-left:1px solid {_LINE}">{right}</td>'
-    head = "".join(f'<th style="{_CELL};padding:0 8px;{_MUTED}">{side}</th>' for side in ("before", "after"))
+    head = "".join(f'<th style="{_CELL};padding:2px 8px;{_MUTED}">{side}</th>' for side in ("before", "after"))
     rest = len(rows) - len(shown)
     more = remark(f"  and {_count(rest, 'row')} more: print(….trace) shows them all") if rest else ""
     return (
         f'<div style="{_PANEL}"><table style="width:100%;margin:0;border:0;border-collapse:collapse;font:inherit">'
-        f'<thead><tr style="background:none">{head}</tr></thead>'
+        f'<thead style="border-bottom:1px solid {_LINE}"><tr style="background:none">{head}</tr></thead>'
         f'<tbody><tr style="background:none">{columns}</tr></tbody></table>{more}</div>'
     )
 
