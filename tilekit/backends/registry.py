@@ -25,7 +25,7 @@ class Emitter:
     emit: Emit[Any]
     # bytes of shared memory that the instruction writes first and reads after a barrier of its own
     workspace: Callable[[Any], int]
-    # whether every thread of the block waits in it for all others
+    # whether every thread of the block waits for all others at its end
     barrier: bool
 
 
@@ -51,7 +51,7 @@ def emitter(
         The bytes of shared memory that the code of an instruction needs for itself: it finds them at `ctx.workspace`,
         writes them, waits at a barrier of its own, and reads them.
     barrier
-        Whether the code has a barrier also where it needs no workspace.
+        Whether the code ends with a barrier.
     """
 
     def register(function: Emit[I]) -> Emit[I]:

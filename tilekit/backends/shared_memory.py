@@ -30,13 +30,18 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one instruction does to buffers; `barrier` says that every thread waits for all others in it."""
+    """What one instruction does to buffers.
+
+    `barrier` says that every thread waits for all others in it, before which it touches nothing but what it begins;
+    `settles` says that they wait for each other at its end.
+    """
 
     owner: Hashable
     begins: tuple[Buffer, ...] = ()
     touches: tuple[Buffer, ...] = ()
     ends: tuple[Buffer, ...] = ()
     barrier: bool = False
+    settles: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +211,8 @@ class _Hazards:
         if step.owner in self.barriers or any(self.clash(buffer, used) for buffer in step.touches):
             self.barriers.add(step.owner)
             used = frozenset()
+        if step.settles:
+            return frozenset()
         if step.barrier:
             used = frozenset()
         return used | {(buffer, False) for buffer in step.touches}

@@ -94,9 +94,9 @@ class _Steps:
         nbytes = emitter.workspace(inst)
         touched = tuple(buffer for tensor in inst.inputs for buffer in self.buffers(tensor))
         if not nbytes:
-            return Step(inst, touches=touched, barrier=emitter.barrier)
+            return Step(inst, touches=touched, settles=emitter.barrier)
         own = self.workspaces[inst] = Buffer(nbytes, name=f"workspace of {inst.opcode}")
-        return Step(inst, (own,), (*touched, own), (own,), barrier=True)
+        return Step(inst, (own,), (*touched, own), (own,), barrier=True, settles=emitter.barrier)
 
     def allocated(self, tensor: SharedTensor) -> Buffer:
         if tensor not in self.tensors:
