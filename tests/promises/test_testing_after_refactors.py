@@ -4,8 +4,6 @@
 import re
 from pathlib import Path
 
-from tests.promises.due import due
-
 ROOT = Path(__file__).parents[2]
 SMOKE = "tests/kernels/matmul/test_matmul_v2.py"
 
@@ -15,12 +13,10 @@ def recipe(name: str) -> str:
     return found.group(1) if found else ""
 
 
-@due(3, "there is no matmul yet")
 def test_the_smoke_test_has_its_place():
     assert (ROOT / SMOKE).is_file()
 
 
-@due(3, "there is no matmul yet")
 def test_the_smoke_test_runs_before_everything_else():
     assert SMOKE in recipe("smoke")
     assert recipe("test").index("smoke") < recipe("test").index("$(PYTEST)")

@@ -7,15 +7,13 @@ import pytest
 from hidet.ir import Var as HidetVar
 from hidet.ir.tools import collect as hidet_collect
 
-from tests.promises.due import due, promised
 from tests.promises.kernels import Memory, function
 from tilekit import dtypes
-from tilekit.ir import stmt as stmts
 from tilekit.ir.functors import IRVisitor
 from tilekit.ir.inst import REGISTRY, Role
 from tilekit.ir.instructions.memory import LoadGlobalInst
 from tilekit.ir.instructions.register import AllocateRegisterInst
-from tilekit.ir.stmt import DeclareStmt
+from tilekit.ir.stmt import DeclareStmt, Stmt, TensorItemPtrStmt, TensorItemValueStmt
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
@@ -110,13 +108,11 @@ def test_a_variable_that_only_an_attribute_uses_is_alive():
 # -------------------------------------------------------------------------------------------------------- tensor items
 
 
-@due(3, "there are no tensor item statements yet")
 @pytest.mark.parametrize(
-    ("name", "fields"), [("TensorItemValueStmt", {"var", "tensor"}), ("TensorItemPtrStmt", {"ptr_var", "tensor"})]
+    ("cls", "fields"), [(TensorItemValueStmt, {"var", "tensor"}), (TensorItemPtrStmt, {"ptr_var", "tensor"})]
 )
-def test_a_tensor_item_statement_binds_a_variable(name, fields):
-    cls = promised(stmts, name)
-    assert issubclass(cls, stmts.Stmt) and fields <= {field.name for field in dataclasses.fields(cls)}
+def test_a_tensor_item_statement_binds_a_variable(cls, fields):
+    assert issubclass(cls, Stmt) and fields <= {field.name for field in dataclasses.fields(cls)}
 
 
 def with_item(used: bool):
@@ -124,20 +120,18 @@ def with_item(used: bool):
     memory = Memory()
     load = memory.load(size=1)
     item = scalar.var("item", dtypes.float32)
-    bind = promised(stmts, "TensorItemValueStmt")(item, load.register_output)
+    bind = TensorItemValueStmt(item, load.register_output)
     value = item if used else scalar.constant(dtypes.float32, 1.0)
     fill = AllocateRegisterInst.create(memory.load().register_output, lambda axes: value)
     func = function([memory.made, load, bind, fill, memory.store(fill.register_output)], memory.params)
     return func, bind
 
 
-@due(3, "there are no tensor item statements yet")
 def test_an_item_that_is_used_keeps_its_statement_and_its_tensor_alive():
     func, _ = with_item(used=True)
     assert dead_code_elimination_pass().process_function(func) is func
 
 
-@due(3, "there are no tensor item statements yet")
 def test_an_item_that_is_not_used_keeps_neither():
     func, bind = with_item(used=False)
     after = dead_code_elimination_pass().process_function(func)
