@@ -61,13 +61,16 @@ void prepare_fiber(Block& block, int index, const tk_launch& request) {
   fiber.warp = &block.warps[index / kWarpSize];
   fiber.index = static_cast<uint16_t>(index);
   fiber.lane = static_cast<uint8_t>(index % kWarpSize);
+}
+
+uint8_t* stack_top(const Worker& worker, int index) {
   // Stacks that begin at the same offset of their page would evict each other from the first-level cache.
   const size_t stagger = static_cast<size_t>(index % 64) * 192;
-  fiber.stack_top = block.worker->stacks + (index + 1) * kStackBytes - 64 - stagger;
+  return worker.stacks + (index + 1) * kStackBytes - 64 - stagger;
 }
 
 // What it knows at the beginning of a block.
-void begin_fiber(Fiber& fiber, tk_dim3 block_idx) {
+void begin_fiber(Fiber& fiber, const Worker& worker, tk_dim3 block_idx) {
   fiber.block_idx = block_idx;
   fiber.wait = nullptr;
   fiber.line = 0;
@@ -76,7 +79,7 @@ void begin_fiber(Fiber& fiber, tk_dim3 block_idx) {
   fiber.copies.group = 0;
   fiber.next_access = 0;
   fiber.returned = false;
-  fiber.sp = tk_new_fiber(fiber.stack_top, fiber_main);
+  fiber.sp = tk_new_fiber(stack_top(worker, fiber.index), fiber_main);
 }
 
 void run_block(Worker& worker, uint64_t number) {
@@ -101,7 +104,7 @@ void run_block(Worker& worker, uint64_t number) {
     warp.access_count = 0;
     for (Collective& c : warp.collectives) c.arrived = 0;
   }
-  for (int i = 0; i < block.thread_count; ++i) begin_fiber(block.fibers[i], block_idx);
+  for (int i = 0; i < block.thread_count; ++i) begin_fiber(block.fibers[i], worker, block_idx);
   tk_current = &block.fibers[0];
   tk_switch(&worker.main_sp, block.fibers[0].sp);  // comes back by leave_block()
   tk_current = nullptr;
@@ -177,9 +180,10 @@ bool equip(Worker& worker, const tk_launch& request) {
   memset(&worker.counters, 0, sizeof worker.counters);
   if (worker.stack_count < static_cast<size_t>(threads)) {
     release_stacks(worker);
-    block.fibers = static_cast<Fiber*>(calloc(threads, sizeof(Fiber)));
+    block.fibers = static_cast<Fiber*>(aligned_alloc(alignof(Fiber), sizeof(Fiber) * threads));
     block.warps = static_cast<Warp*>(malloc(sizeof(Warp) * block.warp_count));
     if (!block.fibers || !block.warps) return false;
+    memset(static_cast<void*>(block.fibers), 0, sizeof(Fiber) * threads);
     worker.stacks = map_stacks(threads);
     if (worker.stacks == nullptr) return false;
     worker.stack_count = threads;

@@ -45,9 +45,9 @@ struct Copies {
   uint32_t group;  // that the next copy will belong to
 };
 
-struct Fiber : tk_thread {
+// Two cache lines: what a switch touches decides how fast a simulation is.
+struct alignas(64) Fiber : tk_thread {
   void* sp;
-  uint8_t* stack_top;
   Warp* warp;
   const Wait* wait;  // nullptr while it may run
   int32_t line;      // of the tk:: call that it made last
@@ -59,6 +59,7 @@ struct Fiber : tk_thread {
   uint8_t lane;
   bool returned;
 };
+static_assert(sizeof(Fiber) == 128);
 
 // A collective operation of a warp. Each lane leaves its operand and waits; the last to arrive does the whole work.
 struct Collective {
@@ -197,14 +198,23 @@ void release_if_complete(Block& block, Barrier& barrier);
 
 // ------------------------------------------------------------------------------------------------------- shared.cpp
 
-// Where in shared memory `bytes` bytes lie, a multiple of which they must begin at, or a report.
-uint32_t shared_offset(const void* address, int bytes, int line);
+// Report an access of `bytes` bytes that shared_offset() refuses.
+[[noreturn]] void fail_shared_access(int64_t offset, int bytes, int line);
+
+// Where in shared memory `bytes` bytes lie, which must begin at a multiple of their number, a power of two.
+inline uint32_t shared_offset(const void* address, int bytes, int line) {
+  const int64_t offset = static_cast<const uint8_t*>(address) - tk_current->shared;
+  const bool inside = offset >= 0 && offset + bytes <= current_block().shared_bytes;
+  if (__builtin_expect(!inside || (offset & (bytes - 1)), 0)) fail_shared_access(offset, bytes, line);
+  return static_cast<uint32_t>(offset);
+}
+
 // Note an access of the current fiber, for the count of bank conflicts.
 void note_access(uint32_t offset, int bytes, int line);
 // Count the accesses that are still open.
 void close_accesses(Block& block, Warp& warp);
 // How often `count` lanes, each accessing the aligned unit of memory with such a number, must wait for each other if
-// there are `banks` banks of that width: as often as the fullest bank has different units, less one.
+// there are `banks` banks of that width, a power of two: as often as the fullest bank has different units, less one.
 int bank_conflicts(const uint32_t* units, int count, int banks);
 
 // -------------------------------------------------------------------------------------------------------- async.cpp

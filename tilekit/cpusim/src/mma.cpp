@@ -157,7 +157,7 @@ void gather(Operand<uint32_t>& words, int rows, int lane, const uint8_t* registe
 
 // The numbers in `words` words of `count` rows or columns.
 template <class Element>
-void unpack(Operand<typename Element::Number>& to, Operand<uint32_t>& from, int words, int count) {
+[[gnu::noinline]] void unpack(Operand<typename Element::Number>& to, Operand<uint32_t>& from, int words, int count) {
   for (int w = 0; w < words; ++w) {
     for (int i = 0; i < count; i += kVector) {
       for (int e = 0; e < Element::per_word; ++e) {
@@ -213,7 +213,8 @@ struct Mma {
     int m, m_end, n, n_end;
   };
 
-  static void gather_operands(const Collective& c, const Part& part, int k, Scratch<T>& s, Operand<uint32_t>& words) {
+  // Functions of their own, because together they would need more registers than there are.
+  [[gnu::noinline]] static void gather_operands(const Collective& c, const Part& part, int k, Scratch<T>& s, Operand<uint32_t>& words) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const Lane mine = lane_of(c, lane);
       for (int m = part.m; m < part.m_end; ++m) {
@@ -234,7 +235,7 @@ struct Mma {
 
   // Visit each pair of sums of a part: its place in the scratch memory, and in a lane's registers.
   template <class Visit>
-  static void for_each_pair(const Collective& c, const Part& part, Scratch<T>& s, Visit visit) {
+  [[gnu::noinline]] static void for_each_pair(const Collective& c, const Part& part, Scratch<T>& s, Visit visit) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const Lane mine = lane_of(c, lane);
       const tk_mma_tile tile = *mine.tile;

@@ -28,14 +28,29 @@ SharedAccess* find_access(Warp& warp, const Fiber& fiber, int bytes, int line) {
   return &access;
 }
 
+// How many different units are wanted of the bank of which most are.
+int deepest_bank(const uint32_t* units, int count, int banks) {
+  uint8_t depth[kWarpSize] = {};  // by bank
+  int deepest = 0;
+  for (int i = 0; i < count; ++i) {
+    bool known = false;
+    for (int k = 0; k < i && !known; ++k) known = units[k] == units[i];
+    if (known) continue;
+    const int here = ++depth[units[i] & (banks - 1)];
+    if (here > deepest) deepest = here;
+  }
+  return deepest;
+}
+
 int conflicts_of(const SharedAccess& access) {
   const int unit = access.bytes < 4 ? 4 : access.bytes, lanes_at_once = 128 / unit;
+  const int shift = __builtin_ctz(unit);
   int conflicts = 0;
   for (int begin = 0; begin < kWarpSize; begin += lanes_at_once) {
     uint32_t units[kWarpSize];
     int count = 0;
     for (int lane = begin; lane < begin + lanes_at_once; ++lane) {
-      if (access.lanes >> lane & 1) units[count++] = access.offset[lane] / unit;
+      if (access.lanes >> lane & 1) units[count++] = access.offset[lane] >> shift;
     }
     conflicts += bank_conflicts(units, count, lanes_at_once);
   }
@@ -44,18 +59,14 @@ int conflicts_of(const SharedAccess& access) {
 
 }  // namespace
 
-uint32_t shared_offset(const void* address, int bytes, int line) {
-  const int64_t offset = static_cast<const uint8_t*>(address) - current_fiber().shared;
+void fail_shared_access(int64_t offset, int bytes, int line) {
   const uint32_t shared_bytes = current_block().shared_bytes;
   if (offset < 0 || offset + bytes > shared_bytes) {
     fail(TK_OUT_OF_BOUNDS, line, "out-of-bounds access to shared memory: byte offset %lld, the block has %u bytes",
          static_cast<long long>(offset), shared_bytes);
   }
-  if (offset & (bytes - 1)) {
-    fail(TK_MISALIGNED, line, "access of %d bytes at byte %lld of shared memory, no multiple of %d (a GPU traps here)",
-         bytes, static_cast<long long>(offset), bytes);
-  }
-  return static_cast<uint32_t>(offset);
+  fail(TK_MISALIGNED, line, "access of %d bytes at byte %lld of shared memory, no multiple of %d (a GPU traps here)",
+       bytes, static_cast<long long>(offset), bytes);
 }
 
 void note_access(uint32_t offset, int bytes, int line) {
@@ -85,23 +96,13 @@ void close_accesses(Block& block, Warp& warp) {
 }
 
 int bank_conflicts(const uint32_t* units, int count, int banks) {
-  uint32_t wanted = 0;
-  for (int i = 0; i < count; ++i) wanted |= uint32_t(1) << units[i] % banks;
-  if (__builtin_popcount(wanted) == count) return 0;  // each its own bank: the usual case
-  uint8_t depth[kWarpSize] = {};     // different units that are wanted of each bank
-  uint32_t latest[kWarpSize];        // and the latest of them
-  int deepest = 1;
+  uint32_t wanted = 0, twice = 0;
   for (int i = 0; i < count; ++i) {
-    const uint32_t unit = units[i];
-    const int bank = unit % banks;
-    if (depth[bank] && latest[bank] == unit) continue;
-    bool known = false;
-    for (int k = 0; k < i && depth[bank] && !known; ++k) known = units[k] == unit;
-    if (known) continue;
-    latest[bank] = unit;
-    if (++depth[bank] > deepest) deepest = depth[bank];
+    const uint32_t bank = uint32_t(1) << (units[i] & (banks - 1));
+    twice |= wanted & bank;
+    wanted |= bank;
   }
-  return deepest - 1;
+  return twice ? deepest_bank(units, count, banks) - 1 : 0;
 }
 
 TK_EXPORT void tk_rt_shared_access(const void* shared, int bytes, int line) {
