@@ -83,3 +83,10 @@ def find(inst: Instruction, target: Target) -> Emitter:
 def emitted() -> frozenset[type[Instruction]]:
     """Every instruction class that has an emitter."""
     return frozenset(_emitters)
+
+
+def claimed(cls: type[Instruction]) -> list[Target]:
+    """The targets that the emitters of an instruction class are written for, oldest first."""
+    bases = cast("tuple[type[Instruction], ...]", cls.__mro__)
+    found = {emitter.target for base in bases for emitter in _emitters.get(base, ())}
+    return sorted(found, key=lambda target: (target.capability, target.name))
