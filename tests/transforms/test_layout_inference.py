@@ -3,10 +3,15 @@ import pytest
 
 from tilekit import dtypes
 from tilekit.diag.errors import LayoutError
-from tilekit.diag.span import Span
 from tilekit.events import Null
 from tilekit.ir.func import Function, Metadata
-from tilekit.ir.instructions.generic import AddInst, AllocateRegisterInst, AssignInst, ReduceInst
+from tilekit.ir.instructions.generic import (
+    AddInst,
+    AllocateRegisterInst,
+    AllocateSharedInst,
+    AssignInst,
+    ReduceInst,
+)
 from tilekit.ir.layout import ops
 from tilekit.ir.stmt import InstStmt, SeqStmt
 from tilekit.ir.tensor import RegisterTensor
@@ -43,53 +48,131 @@ def tile(*shape: int, layout=None, name="") -> RegisterTensor:
     return RegisterTensor.create(dtypes.float32, shape, layout, name=name)
 
 
-def test_a_conflict_names_both_tiles_and_tells_how_each_came_by_its_layout():
+CROSSED = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4)
+def f():
+    s: Shared[f16[32, 32]] = shared_tensor()
+    v: Shared[f16[32, 32]] = permute_shared(s, dims=[1, 0])
+    annotate_layout(s, layout=shared_row_major(32, 32))
+    annotate_layout(v, layout=shared_row_major(32, 32))
+"""
+
+
+def test_a_conflict_names_both_tensors_and_tells_how_each_came_by_its_layout():
     with pytest.raises(LayoutError) as caught:
-        infer_layouts(parse(BOTH_SUMS))
+        infer_layouts(parse(CROSSED))
     error = caught.value
     assert error.code == "TK310"
-    assert error.diagnostic.at is not None and error.diagnostic.at.line == 4
-    assert error.message.startswith("x (f32[64, 64]) and rows (f32[64]) do not lie where reduce needs them: ")
+    assert error.diagnostic.at is not None and error.diagnostic.at.line == 2
+    assert error.message == (
+        "s (shared f16[32, 32]) and v (shared f16[32, 32]) do not lie where permute_shared needs them: "
+        "a view must lie as the tensor does whose dimensions it shows in another order"
+    )
     notes = [(text, place.line if place else None) for text, place in error.diagnostic.notes]
     assert notes == [
-        (
-            "x (f32[64, 64]) was laid out as local(8, 1).spatial(8, 16).local(1, 4) by load_global, "
-            "for accesses of 16 bytes along dimension 1",
-            3,
-        ),
-        (
-            "rows (f32[64]) was laid out as replicated(num_workers=8).spatial(16).local(4) by add, "
-            "to suit columns (f32[64])",
-            6,
-        ),
-        (
-            "columns (f32[64]) was laid out as replicated(num_workers=8).spatial(16).local(4) by reduce, "
-            "to suit x (f32[64, 64])",
-            5,
-        ),
+        ("s (shared f16[32, 32]) was laid out as shared_row_major(32, 32) by annotate_layout, as the kernel says", 3),
+        ("v (shared f16[32, 32]) was laid out as shared_row_major(32, 32) by annotate_layout, as the kernel says", 4),
     ]
     assert error.diagnostic.help is not None
 
 
 def test_the_help_of_a_conflict_helps():
-    again = "    x: f32[64, 64] = load_global(g, offsets=[i32(0), i32(0)], dims=[0, 1])\n"
-    text = BOTH_SUMS.replace("columns: f32[64] = reduce(x", "columns: f32[64] = reduce(x2")
-    infer_layouts(parse(text.replace(again, again + again.replace("x:", "x2:"))))
+    infer_layouts(parse(CROSSED.replace("    annotate_layout(v, layout=shared_row_major(32, 32))\n", "")))
 
 
-def test_a_conflict_of_given_layouts_says_that_they_were_given():
+def opcodes(func: Function) -> list[str]:
+    return [inst.opcode for inst in collect_instructions(func)]
+
+
+PASSAGE = ["shared_tensor", "store_shared", "sync", "load_shared", "free_shared"]
+
+
+def test_tiles_that_cannot_meet_meet_through_shared_memory_the_smaller_one_moving():
+    before = parse(BOTH_SUMS)
+    after = infer_layouts(before).func
+    reduce = opcodes(before).index("reduce")
+    assert opcodes(after) == [*opcodes(before)[: reduce + 1], *PASSAGE, *opcodes(before)[reduce + 1 :]]
+    (memory,) = (inst.shared_output for inst in collect_instructions(after) if isinstance(inst, AllocateSharedInst))
+    assert (memory.name, memory.shape) == ("rows_moved", (64,))
+
+
+def test_tiles_that_can_meet_as_they_are_need_no_shared_memory():
+    func = infer_layouts(parse(BOTH_SUMS.replace("add(rows, columns)", "add(rows, rows)"))).func
+    assert not set(PASSAGE) & set(opcodes(func))
+
+
+def test_given_layouts_stay_and_a_copy_moves():
     x, y = tile(8, layout=ops.local(8) * ops.replicated(num_workers=128), name="x"), tile(8, name="y")
     z = tile(8, layout=ops.replicated(num_workers=16) * ops.spatial(8), name="z")
-    span = Span("f", 3, 4, 3, 9)
-    func = function(
-        AllocateRegisterInst.create(x, lambda _: 0.0),
-        AssignInst.create(y, x).replace(span=span),
-        AssignInst.create(z, y).replace(span=span),
-    )
+    func = function(AllocateRegisterInst.create(x, lambda _: 0.0), AssignInst.create(y, x), AssignInst.create(z, y))
+    after = infer_layouts(func).func
+    assert opcodes(after) == ["register_tensor", *PASSAGE, "assign", "assign"]
+    tiles = {t.name: t.layout for inst in collect_instructions(after) for t in inst.register_tensors if t in (x, z)}
+    assert tiles == {"x": x.layout, "z": z.layout}
+
+
+def test_an_annotation_for_other_threads_is_refused():
+    text = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4)
+def f():
+    x: f32[64] = register_tensor(init=f32(0.0))
+    annotate_layout(x, layout=spatial(32).local(2))
+"""
     with pytest.raises(LayoutError) as caught:
-        infer_layouts(func)
-    assert caught.value.diagnostic.at is span
-    assert any("it was given with the tile" in text for text, _ in caught.value.diagnostic.notes)
+        infer_layouts(parse(text))
+    assert caught.value.code == "TK303"
+    assert caught.value.diagnostic.at is not None and caught.value.diagnostic.at.line == 2
+
+
+DOT = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4, divisibility={p: 16})
+def f(p: ~f16):
+    g: Global[f16[i32(64), i32(64)]] = global_view(ptr=p)
+    sa: Shared[f16[64, 64]] = shared_tensor()
+    sb: Shared[f16[64, 64]] = shared_tensor()
+    copy_async(sa, g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    copy_async(sb, g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    copy_async_wait_all()
+    sync()
+    a: f16[64, 64] = load_shared(sa)
+    b: f16[64, 64] = load_shared(sb)
+    d: f32[64, 64] = dot(a, b, None)
+    p16: f16[64, 64] = cast(d)
+    e: f32[64, 64] = dot(p16, b, None)
+    store_global(h, e, offsets=[i32(0), i32(0)], dims=[0, 1])
+"""
+
+
+def layouts_of(text: str) -> dict[str, str]:
+    return {choice.tensor.name: str(choice.layout) for choice in infer_layouts(parse(text)).trail}
+
+
+def one_dot() -> str:
+    lines = DOT.splitlines(keepends=True)
+    return "".join(line for line in lines if "p16" not in line and "store" not in line)
+
+
+def test_the_warps_of_a_dot_share_both_sides_of_it():
+    assert layouts_of(one_dot())["d"] == "spatial(2, 2).local(2, 1).column_local(2, 4).spatial(8, 4).local(1, 2)"
+
+
+def test_operands_of_a_dot_lie_in_shared_memory_so_that_their_matrices_meet_in_no_bank():
+    found = layouts_of(one_dot())
+    assert found["sa"] == found["sb"] == "shared_row_major_swizzle([64, 64], 2)"
+
+
+def test_shared_tensors_too_say_who_chose_their_layout_and_why():
+    trail = {choice.tensor.name: choice for choice in infer_layouts(parse(one_dot())).trail}
+    assert trail["sa"].why == "so that its accesses take the fewest rounds"
+    assert [t.name for t in trail["sa"].after] == ["a"]
+    assert trail["d"].who.opcode == "dot" and trail["d"].after == ()
+
+
+def test_no_two_warps_compute_the_same_of_an_operand():
+    text = DOT.replace("    store_global(h, e, offsets=[i32(0), i32(0)], dims=[0, 1])\n", "")
+    trail = {choice.tensor.name: choice.layout for choice in infer_layouts(parse(text)).trail}
+    assert trail["p16"].num_replicas == 1
+    assert trail["d"] == trail["p16"]
 
 
 def test_a_function_whose_layouts_are_known_is_left_alone():

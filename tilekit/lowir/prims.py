@@ -76,7 +76,7 @@ MMA_KINDS = (
 
 
 def _rows() -> Iterator[Primitive]:
-    for t in SCALARS:
+    for t in (*SCALARS, dtypes.tfloat32):
         yield Primitive(f"tk::shared_ptr<{cxx.type_name(t)}>", (dtypes.int32,), PointerType(t), "core.h")
     yield Primitive("tk::view", (dtypes.void_p, dtypes.void_p), dtypes.void, "memory.h", template_numbers=1)
     for t in INTEGERS:

@@ -8,15 +8,17 @@ nobody has anything to say, a shared tensor is placed so that those who move it 
 tile that nobody asks for is spread over the threads.
 
 Then every instruction checks what it was given. One whose check fails insists: the search starts over, and this time
-that instruction may speak up on less knowledge, before others decide against it. If that does not help, the error
-tells how the two tiles came to where they are.
+that instruction may speak up on less knowledge, before others decide against it. If that does not help, the smallest of
+its tiles for which that is enough goes through shared memory, where it is stored in one layout and loaded in another,
+and the search starts over again. If that does not help either, the error tells how the tensors came to where they are.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from tilekit.diag import errors
 from tilekit.diag.diagnostic import Note
@@ -26,10 +28,12 @@ from tilekit.events import Sink
 from tilekit.ir.analysis import grid_analysis, shared_views
 from tilekit.ir.analysis.scalar_analysis import WORKSPACE_ALIGNMENT, Fact, Facts, analyze
 from tilekit.ir.func import Function
-from tilekit.ir.inst import Instruction
+from tilekit.ir.functors import IRRewriter
+from tilekit.ir.inst import Instruction, Role
 from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst, CopyAsyncInst
 from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, LoadGlobalInst
-from tilekit.ir.instructions.shared import LoadSharedInst, StoreSharedInst
+from tilekit.ir.instructions.shared import AllocateSharedInst, FreeSharedInst, LoadSharedInst, StoreSharedInst
+from tilekit.ir.instructions.sync import SyncThreadsInst
 from tilekit.ir.instructions.transform import AnnotateLayoutInst
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.layout import placing
@@ -39,6 +43,7 @@ from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.layouts import LayoutContext, spread, vectorized
 from tilekit.ir.machine import Access
 from tilekit.ir.prog import Program
+from tilekit.ir.stmt import InstStmt, SeqStmt, Stmt
 from tilekit.ir.tensor import GlobalTensor, LaidOut, Layout, RegisterTensor, SharedTensor
 from tilekit.ir.text.names import Names
 from tilekit.ir.tools.instruction_collector import collect_instructions
@@ -102,8 +107,16 @@ def infer_layouts(func: Function) -> InferenceResult:
         TK303 for an annotation that is made for another number of threads, TK310 where two tiles meet in an
         instruction and no layouts suit it and everybody else.
     """
-    search = _Search(func)
-    choices = search.run()
+    moved: set[RegisterTensor] = set()
+    while True:
+        search = _Search(func)
+        choices, failed = search.run()
+        if failed is None:
+            break
+        tile = search.movable(failed, choices, moved)
+        if tile is None:
+            raise search.conflict(failed, choices)
+        func = _through_memory(func, failed, tile, moved)
     placed = {
         tensor: tensor.replace(optional_layout=choice.layout)
         for tensor, choice in choices.items()
@@ -161,14 +174,13 @@ class _Search:
                 self.users[tensor].append(inst)
         self.insisting: set[Instruction] = set()
 
-    def run(self) -> _Choices:
+    def run(self) -> tuple[_Choices, Instruction | None]:
+        """The choices, and the instruction that they do not suit although it insists."""
         while True:
             choices = self.solve()
             failed = self.first_failure(choices)
-            if failed is None:
-                return choices
-            if failed in self.insisting:
-                raise self.conflict(failed, choices)
+            if failed is None or failed in self.insisting:
+                return choices, failed
             self.insisting.add(failed)
 
     def solve(self) -> _Choices:
@@ -284,6 +296,18 @@ class _Search:
         layouts = {tensor: choice.layout for tensor, choice in choices.items()}
         return next((inst for inst in self.instructions if inst.check(layouts) is not None), None)
 
+    def movable(self, inst: Instruction, choices: _Choices, moved: Set[RegisterTensor]) -> RegisterTensor | None:
+        """The smallest tile that would suit an instruction in another layout, all others lying where they do."""
+        layouts = {tensor: choice.layout for tensor, choice in choices.items()}
+        read = [tensor for tensor in inst.reads if isinstance(tensor, RegisterTensor)]
+        given = [inst.output] if isinstance(inst.output, RegisterTensor) and inst.output not in read else []
+        for tile in sorted(dict.fromkeys([*read, *given]), key=lambda tile: tile.size):
+            others = {tensor: layout for tensor, layout in layouts.items() if tensor is not tile}
+            wanted = inst.propose(others, _Context(self, inst)).get(tile)
+            if tile not in moved and wanted is not None and inst.check({**others, tile: wanted}) is None:
+                return tile
+        return None
+
     @property
     def num_threads(self) -> int:
         return self.func.metadata.num_threads
@@ -299,7 +323,7 @@ class _Search:
             f"{tiles} do not lie where {inst.opcode} needs them: {reason}",
             at=inst.span,
             notes=self.history(inst, choices),
-            help="compute one of them from a tile of its own, loaded a second time: then each can lie where it must",
+            help="leave layouts to the compiler: annotate none of them, or one alone",
         )
 
     def history(self, inst: Instruction, choices: _Choices) -> list[Note]:
@@ -324,6 +348,53 @@ class _Search:
         kind = f"{'shared ' if shared else ''}{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
         what = "tensor" if shared else "tile"
         return f"{self.names.name(tensor)} ({kind})" if tensor.name else f"the {kind} {what} {self.names.name(tensor)}"
+
+
+def _through_memory(func: Function, inst: Instruction, tile: RegisterTensor, moved: set[RegisterTensor]) -> Function:
+    """The function in which `inst` has a copy of its `tile` that may lie elsewhere; `moved` learns of the copy."""
+    copy = RegisterTensor.create(tile.dtype, tile.shape, name=tile.name)
+    memory = SharedTensor.create(tile.dtype, tile.shape, name=f"{tile.name or 'tile'}_moved")
+    moved.add(copy)
+    before, after = (copy, tile) if inst.output is tile and tile not in inst.reads else (tile, copy)
+    steps = (
+        AllocateSharedInst.create(memory),
+        StoreSharedInst.create(memory, before),
+        SyncThreadsInst.create(),
+        LoadSharedInst.create(memory, after),
+        FreeSharedInst.create(memory),
+    )
+    passage = [InstStmt(step.replace(span=inst.span), span=inst.span) for step in steps]
+    return _Passage(inst, tile, copy, passage, first=after is copy).visit(func)
+
+
+class _Passage(IRRewriter):
+    """Replaces a tile of one instruction, and puts statements before or behind it."""
+
+    def __init__(
+        self, inst: Instruction, tile: RegisterTensor, copy: RegisterTensor, passage: Sequence[Stmt], *, first: bool
+    ) -> None:
+        super().__init__()
+        self.inst = inst
+        self.replacements = {tile: copy}
+        self.passage = passage
+        self.first = first
+
+    def visit_InstStmt(self, stmt: InstStmt) -> Stmt:
+        if stmt.inst is not self.inst:
+            return stmt
+        changed = stmt.replace(inst=self.replaced())
+        return SeqStmt((*self.passage, changed) if self.first else (changed, *self.passage))
+
+    def replaced(self) -> Instruction:
+        """The instruction with the copy where it reads the tile, or where it gives it."""
+        changes: dict[str, Any] = {} if self.first else {"output": self.other(self.inst.output)}
+        for name, value in self.inst.fields_of(Role.OPERAND).items() if self.first else ():
+            parts = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else None
+            changes[name] = self.other(value) if parts is None else tuple(map(self.other, parts))
+        return self.inst.replace(**changes)
+
+    def other(self, tensor: Any) -> Any:
+        return self.replacements.get(tensor, tensor)
 
 
 class _Context(LayoutContext):
