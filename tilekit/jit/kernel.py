@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,8 @@ class Kernel:
             self.last_run = self._runner.launch(arguments)
         except KernelError as error:
             raise self._placed(error).with_sources(self.sources) from error.__cause__
+        # what a GPU prints from this process goes there by itself
+        sys.stdout.write(self.last_run.printed)
         self.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
