@@ -13,7 +13,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, operand
-from tilekit.ir.layout import atoms
+from tilekit.ir.layout import atoms, ops
 from tilekit.ir.layout.atoms import BlockMmaConfig
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layout.shapes import LayoutOperationError
@@ -92,25 +92,30 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
                 la, lb = atoms.operand_layouts(dot_operand(a.dtype), out.dtype, given, a.shape[1])
                 wanted: dict[RegisterTensor, RegisterLayout] = {a: la, b: lb, out: given}
             else:
-                config = self._config(known, ctx)
-                wanted = {a: config.la, b: config.lb, out: config.lc}
-                ctx.because(f"for {config.num_warps} warps, each with its part of the product")
+                wanted = dict(zip((a, b, out), self._dealt_out(known, ctx), strict=True))
         except LayoutOperationError:
             return {}
         if c is not None:
             wanted[c] = wanted[out]
         return {tensor: layout for tensor, layout in wanted.items() if tensor not in known}
 
-    def _config(self, known: Layouts, ctx: LayoutContext) -> BlockMmaConfig:
-        """The cheapest way to deal the product out to the warps that goes with the operands that are known."""
+    def _dealt_out(self, known: Layouts, ctx: LayoutContext) -> tuple[RegisterLayout, ...]:
+        """The cheapest way to deal the product out to the warps that goes with the operands that are known.
+
+        Where there are too many warps for the product, several compute the same part of it.
+        """
         a, b, out = self.a, self.b, self.register_output
-        count = ctx.num_threads // 32
-        warps = [(count // along, along) for along in range(1, count + 1) if count % along == 0]
         (m, k), n = a.shape, b.shape[1]
-        configs = atoms.dot_configs(dot_operand(a.dtype), out.dtype, m, n, k, warps)
-        for config in sorted(configs, key=lambda config: self._repeated(config, ctx)):
-            if self._why_not(known.get(a, config.la), known.get(b, config.lb), config.lc) is None:
-                return config
+        count = ctx.num_threads // 32
+        for used in (used for used in range(count, 0, -1) if count % used == 0):
+            warps = [(used // along, along) for along in range(1, used + 1) if used % along == 0]
+            configs = atoms.dot_configs(dot_operand(a.dtype), out.dtype, m, n, k, warps)
+            for config in sorted(configs, key=lambda config: self._repeated(config, ctx)):
+                several = ops.replicated(1, 1, num_workers=count // used)
+                la, lb, lc = (several * layout for layout in (config.la, config.lb, config.lc))
+                if self._why_not(known.get(a, la), known.get(b, lb), lc) is None:
+                    ctx.because(f"for {used} warps, each with its part of the product")
+                    return la, lb, lc
         raise LayoutOperationError("no way to deal the product out to the warps suits the operands")
 
     def _repeated(self, config: BlockMmaConfig, ctx: LayoutContext) -> int:
@@ -121,6 +126,15 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
     def _why_not(self, la: RegisterLayout, lb: RegisterLayout, lc: RegisterLayout) -> str | None:
         try:
             atoms.plan_dot(dot_operand(self.a.dtype), self.register_output.dtype, la, lb, lc)
+        except LayoutOperationError as error:
+            return self._impossible() or str(error)
+        return None
+
+    def _impossible(self) -> str | None:
+        """Why no warp can multiply tiles of these shapes, whatever their layouts."""
+        (m, k), n = self.a.shape, self.b.shape[1]
+        try:
+            atoms.resolve_dot_config(dot_operand(self.a.dtype), self.register_output.dtype, m=m, n=n, k=k, num_warps=1)
         except LayoutOperationError as error:
             return str(error)
         return None
