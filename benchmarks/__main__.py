@@ -13,9 +13,10 @@ from tilekit.runtime import device
 def main(names: list[str]) -> int:
     figures = dict(budgets.BUDGETS)
     if device.survey().gpus:
-        from benchmarks import kernels, tk_functions
+        from benchmarks import kernels, tensor_cores, tk_functions
 
         figures["kernels"] = kernels.measure
+        figures["tensor_cores"] = tensor_cores.measure
         figures["tk_functions"] = tk_functions.measure
     unknown = sorted(set(names) - set(figures))
     if unknown:

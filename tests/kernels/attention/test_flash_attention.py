@@ -17,7 +17,7 @@ def attention(q, k, v, causal):
     scores = q @ k.repeat_interleave(group, dim=1).mT / q.shape[-1] ** 0.5
     if causal:
         q_len, k_len = scores.shape[-2:]
-        scores.masked_fill_(torch.ones(q_len, k_len).triu(k_len - q_len + 1).bool(), float("-inf"))
+        scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu(k_len - q_len + 1), float("-inf"))
     return (scores.softmax(dim=-1) @ v.repeat_interleave(group, dim=1)).transpose(1, 2)
 
 

@@ -74,7 +74,7 @@ def tuned(dtype=float16, out=None):
     """The same, with tile sizes and warps left open: a space of schedules."""
     out = out or dtype
 
-    @tilus.autotune("block_m, block_n", [(64, 64), (128, 64), (64, 128)])
+    @tilus.autotune("block_m, block_n", [(128, 64), (64, 128), (64, 64)])
     @tilus.autotune("block_k", [32, 16])
     @tilus.autotune("warps", [4, 8])
     class TunedMatmul(tilus.Script):
@@ -119,7 +119,7 @@ def asynchronous(dtype=float16, out=None):
     """
     out = out or dtype
 
-    @tilus.autotune("block_m, block_n", [(64, 64), (128, 64), (128, 128)])
+    @tilus.autotune("block_m, block_n", [(128, 128), (128, 64), (64, 64)])
     @tilus.autotune("block_k", [32, 64])
     @tilus.autotune("warps", [4, 8])
     class AsyncMatmul(tilus.Script):
@@ -162,7 +162,7 @@ def pipelined(dtype=float16, out=None, transposed=False):
     """
     out = out or dtype
 
-    @tilus.autotune("block_m, block_n", [(64, 64), (128, 128), (128, 64)])
+    @tilus.autotune("block_m, block_n", [(128, 128), (128, 64), (64, 64)])
     @tilus.autotune("block_k", [32, 64])
     @tilus.autotune("stages", [4, 3])
     @tilus.autotune("warps", [4, 8])
