@@ -173,6 +173,13 @@ def by_kernel(body: str, inputs: Inputs, methods: str = "", base: str = "tilus.S
     return out.numpy()
 
 
+def by_simulator(body: str, inputs: Inputs, methods: str = "", base: str = "tilus.Script", **names: Any) -> np.ndarray:
+    """What the snippet keeps when it is compiled and run on the CPU."""
+    handle, args, out = _ready(body, methods, base, names, inputs)
+    handle(*args)
+    return out.numpy()
+
+
 def by_python(
     body: str, inputs: Inputs, methods: str = "", base: str = "Self", bases: str = "", **names: Any
 ) -> np.ndarray:

@@ -89,6 +89,7 @@ def programs(draw: st.DrawFn) -> str:
         f"box, other = Box(x, n), Box({draw(st.sampled_from(['x', 'y + 1']))}, 2)",
         "mem = self.shared_tensor(dtype=int32, shape=[3, 8])",
         "self.store_shared(mem[0], x); self.store_shared(mem[1], y); self.store_shared(mem[2], x - y)",
+        "self.sync()",
     ]
     body, _ = draw(_block(names, Scope()))
     kept = [*RESULTS, "box.tile", "box.count", "other.tile", "other.count", "self.load_shared(mem[1])"]
@@ -277,13 +278,16 @@ def _attribute(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], 
 @st.composite
 def _store(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
     if draw(st.booleans()):
-        return [f"self.store_shared(mem[{draw(_scalar(scope, 1))} % 3], {draw(_tile(scope, 1))})"], scope
+        store = f"self.store_shared(mem[{draw(_scalar(scope, 1))} % 3], {draw(_tile(scope, 1))})"
+        return ["self.sync()", store, "self.sync()"], scope
     part = names.fresh("part")
     change = draw(st.sampled_from(SCALARS))
     return [
         f"{part} = mem[{draw(_one(scope.scalars & {*SCALARS}))} % 3]",
         f"{change} = ({change} + 1) % 47",
+        "self.sync()",
         f"self.store_shared({part}, {draw(_tile(scope, 1))})",
+        "self.sync()",
     ], scope
 
 
