@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from tests.kernels import test_int8_matmul
 from tests.kernels.attention import test_flash_attention, test_paged_attention
@@ -66,7 +67,6 @@ def matmuls() -> Iterator[Case]:
         for activation, function in test_matmul_epilogue.ACTIVATION.items():
             x, y = torch.randn(m, k, device="cuda").half(), torch.full((m, n), torch.nan, device="cuda").half()
             weight, bias = torch.randn(n, k, device="cuda").half(), torch.randn(n, device="cuda").half()
-            linear = torch.nn.functional.linear
             yield Case(
                 f"linear {activation} float16 [{m}, {n}, {k}]",
                 lambda size=(m, n, k), f=activation, x=x, w=weight, b=bias, y=y: test_matmul_epilogue.LINEAR[
@@ -79,11 +79,13 @@ def matmuls() -> Iterator[Case]:
                 2 * m * n * k,
             )
         a, b = (torch.randint(-128, 128, s, dtype=torch.int8, device="cuda") for s in ((m, k), (n, k)))
+        # torch has no product of int8 on a GPU that takes any size
+        wide_a, wide_b = a.bfloat16(), b.bfloat16()
         c = torch.empty(m, n, dtype=torch.int32, device="cuda")
         yield Case(
             f"matmul int8 [{m}, {n}, {k}]",
             lambda size=(m, n, k), a=a, b=b, c=c: test_int8_matmul.MATMUL(*size, a, b, c),
-            lambda a=a.bfloat16(), b=b.bfloat16(): torch.matmul(a, b.T),
+            lambda a=wide_a, b=wide_b: torch.matmul(a, b.T),
             lambda a=a, b=b, c=c: _relative(c, a.double() @ b.double().T),
             2 * m * n * k,
         )
@@ -109,7 +111,7 @@ def attentions() -> Iterator[Case]:
 
             def peer(q=q, k=k, v=v, causal=causal, mask=mask):
                 square = q.shape[1] == k.shape[1]
-                return torch.nn.functional.scaled_dot_product_attention(
+                return scaled_dot_product_attention(
                     *(x.transpose(1, 2) for x in (q, k, v)),
                     is_causal=causal and square,
                     attn_mask=None if square else mask,
@@ -144,7 +146,7 @@ def paged_attentions() -> Iterator[Case]:
             def peer(q=q, k=k, v=v, table=table):
                 # torch has no pages: gather them, and attend to whole rows of them
                 gathered = (x[table.clamp(min=0).long()].flatten(1, 2).transpose(1, 2) for x in (k, v))
-                return torch.nn.functional.scaled_dot_product_attention(q.transpose(1, 2), *gathered, enable_gqa=True)
+                return scaled_dot_product_attention(q.transpose(1, 2), *gathered, enable_gqa=True)
 
             def error(q=q, k=k, v=v, o=o, table=table):
                 parts = []
