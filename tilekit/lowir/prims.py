@@ -43,7 +43,7 @@ class Primitive:
         return len(args) == len(self.params) and all(map(_fits, args, self.params))
 
     def __str__(self) -> str:
-        numbers = f"<{', '.join('…' * self.template_numbers)}>" if self.template_numbers else ""
+        numbers = f"<{self.template_numbers} numbers>" if self.template_numbers else ""
         return f"{self.name}{numbers}({', '.join(map(str, self.params))})"
 
 
