@@ -196,6 +196,12 @@ def test_a_copy_from_beside_a_tensor_is_reported_where_it_was_asked_for(fails): 
     assert error.data["line"] == line_of(source, "cp_async_4")
 
 
+def test_a_copy_from_nowhere_is_no_copy_of_zeros(fails):  # noqa: F811
+    source = kernel("  tk::cp_async_4(tk::shared_ptr<float>(threadIdx.x * 4), (float *)nullptr);\n")
+    error = fails(source, shared_bytes=128)
+    assert (error.kind, error.data["line"]) == ("segfault", line_of(source, "cp_async_4"))
+
+
 def test_a_warp_that_has_lost_a_lane_cannot_multiply(fails):  # noqa: F811
     source = kernel(
         "  if (threadIdx.x == 3) return;\n"

@@ -23,7 +23,7 @@ void make_room(Copies& copies) {
 }
 
 void perform(const Copy& copy) {
-  if (copy.from == nullptr) {
+  if (copy.zeros) {
     memset(copy.to, 0, copy.bytes);
     return;
   }
@@ -59,8 +59,13 @@ TK_EXPORT void tk_rt_cp_async(void* shared, const void* global, int bytes, int m
   memset(shared, kSharedFill, bytes);
   Copies& copies = fiber.copies;
   if (copies.count == copies.capacity) make_room(copies);
-  const uint8_t* const from = mask ? static_cast<const uint8_t*>(global) : nullptr;
-  copies.copy[copies.count++] = {static_cast<uint8_t*>(shared), from, bytes, line, copies.group};
+  Copy& copy = copies.copy[copies.count++];
+  copy.to = static_cast<uint8_t*>(shared);
+  copy.from = static_cast<const uint8_t*>(global);
+  copy.zeros = !mask;
+  copy.bytes = bytes;
+  copy.line = line;
+  copy.group = copies.group;
   ++tk_worker->counters.copies;
 }
 

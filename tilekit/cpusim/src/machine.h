@@ -33,7 +33,8 @@ struct Wait {
 // A cp.async that has not been waited for.
 struct Copy {
   uint8_t* to;
-  const uint8_t* from;  // nullptr: zeros
+  const uint8_t* from;
+  bool zeros;  // instead of what is there
   int32_t bytes, line;
   uint32_t group;
 };

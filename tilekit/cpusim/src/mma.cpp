@@ -51,10 +51,12 @@ struct Operand {
   alignas(32) T at[kMaxWords * kMaxElements][kBlock];
 };
 
+// What a worker's scratch memory holds.
 template <class T>
 struct Scratch {
   alignas(32) T sum[kBlock][kBlock];
   Operand<T> a, b;
+  Operand<uint32_t> words;  // of a or b, before they are unpacked
 };
 
 // ------------------------------------------------------------------------------------------------- types of elements
@@ -157,7 +159,7 @@ void gather(Operand<uint32_t>& words, int rows, int lane, const uint8_t* registe
 
 // The numbers in `words` words of `count` rows or columns.
 template <class Element>
-[[gnu::noinline]] void unpack(Operand<typename Element::Number>& to, Operand<uint32_t>& from, int words, int count) {
+void unpack(Operand<typename Element::Number>& to, Operand<uint32_t>& from, int words, int count) {
   for (int w = 0; w < words; ++w) {
     for (int i = 0; i < count; i += kVector) {
       for (int e = 0; e < Element::per_word; ++e) {
@@ -205,7 +207,7 @@ void multiply(Scratch<T>& s, int rows, int columns, int depth) {
 template <class Element, class Sums, int kHalves, int kWords>
 struct Mma {
   using T = typename Element::Number;
-  static_assert(sizeof(Scratch<T>) + sizeof(Operand<uint32_t>) <= kScratchBytes);
+  static_assert(sizeof(Scratch<T>) <= kScratchBytes);
   static constexpr int kInstructionRows = kRows * kHalves;
 
   // Part of a tile that fits into the scratch memory: instructions [m, m_end) x [n, n_end).
@@ -213,29 +215,28 @@ struct Mma {
     int m, m_end, n, n_end;
   };
 
-  // Functions of their own, because together they would need more registers than there are.
-  [[gnu::noinline]] static void gather_operands(const Collective& c, const Part& part, int k, Scratch<T>& s, Operand<uint32_t>& words) {
+  static void gather_operands(const Collective& c, const Part& part, int k, Scratch<T>& s) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const Lane mine = lane_of(c, lane);
       for (int m = part.m; m < part.m_end; ++m) {
         const Place place = {m * mine.tile->am + k * mine.tile->ak, mine.tile->ar};
-        gather<kWords, kHalves>(words, (m - part.m) * kInstructionRows, lane, mine.a, place);
+        gather<kWords, kHalves>(s.words, (m - part.m) * kInstructionRows, lane, mine.a, place);
       }
     }
-    unpack<Element>(s.a, words, kWords, (part.m_end - part.m) * kInstructionRows);
+    unpack<Element>(s.a, s.words, kWords, (part.m_end - part.m) * kInstructionRows);
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const Lane mine = lane_of(c, lane);
       for (int n = part.n; n < part.n_end; ++n) {
         const Place place = {n * mine.tile->bn + k * mine.tile->bk, mine.tile->br};
-        gather<kWords, 1>(words, (n - part.n) * kRows, lane, mine.b, place);
+        gather<kWords, 1>(s.words, (n - part.n) * kRows, lane, mine.b, place);
       }
     }
-    unpack<Element>(s.b, words, kWords, (part.n_end - part.n) * kRows);
+    unpack<Element>(s.b, s.words, kWords, (part.n_end - part.n) * kRows);
   }
 
   // Visit each pair of sums of a part: its place in the scratch memory, and in a lane's registers.
   template <class Visit>
-  [[gnu::noinline]] static void for_each_pair(const Collective& c, const Part& part, Scratch<T>& s, Visit visit) {
+  static void for_each_pair(const Collective& c, const Part& part, Scratch<T>& s, Visit visit) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const Lane mine = lane_of(c, lane);
       const tk_mma_tile tile = *mine.tile;
@@ -262,11 +263,10 @@ struct Mma {
 
   static void run_part(const Collective& c, const Part& part, int ki) {
     Scratch<T>& s = *reinterpret_cast<Scratch<T>*>(tk_worker->scratch);
-    Operand<uint32_t>& words = *reinterpret_cast<Operand<uint32_t>*>(&s + 1);
     const int rows = (part.m_end - part.m) * kInstructionRows, columns = (part.n_end - part.n) * kRows;
     for_each_pair(c, part, s, [](T* sums, const Lane& lane, int at) { Sums::load(sums, lane.c + at); });
     for (int k = 0; k < ki; ++k) {
-      gather_operands(c, part, k, s, words);
+      gather_operands(c, part, k, s);
       multiply(s, rows, columns, kWords * Element::per_word);
       if (Sums::rounds) round_sums(s, rows, columns);
     }
