@@ -71,7 +71,13 @@ def linear(dtype):
 
             bias = self.load_global(g_bias, offsets=[column], shape=[self.block_n]).to(float32)
             y = self.activate(acc + bias, activation)
-            self.store_global(gy, y.to(dtype), offsets=[row, column])
+            # through shared memory, so that whole rows of the tile are written side by side
+            sy = self.shared_tensor(dtype=dtype, shape=[self.block_m, self.block_n])
+            self.sync()
+            self.store_shared(sy, y.to(dtype))
+            self.sync()
+            self.store_global(gy, self.load_shared(sy), offsets=[row, column])
+            self.free_shared(sy)
 
     return Linear()
 
