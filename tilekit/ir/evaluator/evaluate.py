@@ -13,15 +13,15 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import PointerType
 from tilekit.ir.evaluator import memory, scheduler
-from tilekit.ir.evaluator.group import Group, Launch
+from tilekit.ir.evaluator.group import Group
 from tilekit.ir.evaluator.memory import Memory, Window
 from tilekit.ir.evaluator.scheduler import Barrier, ThreadGroup
+from tilekit.ir.evaluator.state import Launch
 from tilekit.ir.func import Function
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.machine import Array
 from tilekit.ir.prog import Program
 from tilekit.ir.tensor import GlobalTensor
-from tilekit.ir.text.names import Names
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Var
@@ -71,7 +71,7 @@ def run(
     every = _in_launch_order(grid) if blocks == "all" else iter(blocks)
     scheduler.run_all((_block(launch, block, scalars) for block in every), seed)
     if blocks == "all":
-        _check_clean(func, workspaces)
+        _check_clean(launch, workspaces)
     return "".join(launch.printed)
 
 
@@ -98,11 +98,11 @@ def _workspaces(func: Function, scalars: Mapping[Var, Any]) -> dict[AllocateGlob
     return made
 
 
-def _check_clean(func: Function, workspaces: Mapping[AllocateGlobalInst, Window]) -> None:
+def _check_clean(launch: Launch, workspaces: Mapping[AllocateGlobalInst, Window]) -> None:
     for inst, window in workspaces.items():
         if inst.requires_clean and window.buffer.any():
             element = int(np.argmax(window.buffer != 0)) // inst.tensor.dtype.nbytes
-            name = Names.of_function(func).name(inst.tensor)
+            name = launch.names.name(inst.tensor)
             raise errors.KernelError(
                 "TK707",
                 f"the kernel ended without setting element {element} of the workspace {name} back to zero",
