@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where shared buffers lie: live ones never overlap, and memory that is used again is never raced for."""
 
+import itertools
 import random
 
 import pytest
@@ -217,8 +218,26 @@ def test_a_loop_that_synchronizes_anyway_needs_no_other_barrier():
     assert plan([Loop([private(1, w), SYNC])]).barriers == frozenset()
 
 
-def test_two_workspaces_in_one_place_wait_for_each_other():
-    assert plan([private(1, Buffer(128)), private(2, Buffer(64))]).barriers == {2}
+def test_two_large_workspaces_in_one_place_wait_for_each_other():
+    found = plan([private(1, Buffer(4096)), private(2, Buffer(3000))])
+    assert found.barriers == {2} and found.nbytes == 4096
+
+
+def test_small_workspaces_lie_apart_and_need_no_barrier():
+    a, b, c = Buffer(128), Buffer(64), Buffer(256)
+    found = plan([Loop([private(1, a), private(2, b), private(3, c)])])
+    assert found.barriers == frozenset()
+    assert not any(overlap(x, y, found.offsets) for x, y in itertools.combinations((a, b, c), 2))
+
+
+def test_many_small_workspaces_share_what_there_is_for_them():
+    found = plan([private(number, Buffer(1024)) for number in range(100)])
+    assert found.nbytes <= 10 * 1024
+
+
+def test_workspaces_lie_behind_the_tensors():
+    a, w = Buffer(1024), Buffer(128)
+    assert plan([private(1, w), begin(2, a), touch(3, a)]).offsets == {a: 0, w: 1024}
 
 
 def test_what_is_allocated_anew_in_each_round_waits_for_the_last():

@@ -163,7 +163,7 @@ def test_operands_of_a_dot_lie_in_shared_memory_so_that_their_matrices_meet_in_n
 
 def test_shared_tensors_too_say_who_chose_their_layout_and_why():
     trail = {choice.tensor.name: choice for choice in infer_layouts(parse(one_dot())).trail}
-    assert trail["sa"].why == "so that its accesses take the fewest rounds"
+    assert trail["sa"].why == "so that no two threads want one bank at a time"
     assert [t.name for t in trail["sa"].after] == ["a"]
     assert trail["d"].who.opcode == "dot" and trail["d"].after == ()
 

@@ -7,7 +7,9 @@ the lowest place that no buffer living at the same time has (first fit, in the o
 
 Memory that is used again is a hazard: a slow thread may still read the old buffer when a fast one writes the new one.
 Kernels see separate buffers and cannot know, so the barrier is ours; it is asked for only where none stands already on
-the way from the last access to the old buffer.
+the way from the last access to the old buffer. Small buffers that live for one step only share memory with nobody, as
+long as there are few of them: then the barriers inside other steps are enough, and each of them costs more than the
+bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from dataclasses import dataclass, field
 
 # the boundary that the widest accesses and most copies want
 ALIGNMENT = 128
+
+# how large a buffer of one step may be to have memory of its own, and how much all of them
+SMALL, ALL_SMALL = 2048, 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +84,7 @@ class Plan:
 
 def plan(tree: Tree) -> Plan:
     """Place every buffer that a step begins."""
-    offsets = _first_fit(lifetimes(tree))
+    offsets = _first_fit(_apart(lifetimes(tree)))
     nbytes = max((offset + buffer.nbytes for buffer, offset in offsets.items()), default=0)
     return Plan(offsets, _Hazards(offsets).run(tree), nbytes)
 
@@ -151,6 +156,18 @@ def _life(events: _Events, end: int) -> tuple[int, int]:
         for span in carried:
             first = min(first, span.first)
     return first, last
+
+
+def _apart(lives: dict[Buffer, tuple[int, int]]) -> dict[Buffer, tuple[int, int]]:
+    """The lives with those of small buffers of one step prolonged over all others, and placed after them."""
+    small = [buffer for buffer, (first, last) in lives.items() if first == last and buffer.nbytes <= SMALL]
+    room = ALL_SMALL
+    kept: dict[Buffer, tuple[int, int]] = {}
+    for buffer in small:
+        if buffer.nbytes <= room:
+            room -= buffer.nbytes
+            kept[buffer] = 0, max(last for _, last in lives.values())
+    return {**{buffer: life for buffer, life in lives.items() if buffer not in kept}, **kept}
 
 
 def _first_fit(lives: dict[Buffer, tuple[int, int]]) -> dict[Buffer, int]:

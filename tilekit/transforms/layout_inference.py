@@ -247,8 +247,22 @@ class _Search:
                     uses.append(Use(tile, matrices=isinstance(inst, LoadSharedInst), view=function))
                     after += [t for t in inst.register_tensors if t in known]
         layout = placing.place(tensor.shape, tensor.dtype.nbytes, uses, views=list(views.values()))
-        why = "so that its accesses take the fewest rounds" if uses else "nobody asked for another"
-        return Choice(tensor, layout, None, why, tuple(dict.fromkeys(after)))
+        return Choice(tensor, layout, None, self.reason(tensor, layout, uses), tuple(dict.fromkeys(after)))
+
+    def reason(self, tensor: SharedTensor, layout: SharedLayout, uses: Sequence[Use]) -> str:
+        """Why a shared tensor lies as it does."""
+        if not uses:
+            return "nobody asked for another"
+        seen = [(layout if use.view is None else use.view(layout), use) for use in uses]
+        costs = [
+            placing.cost(view, use.reg, tensor.dtype.nbytes, matrices=use.matrices)
+            for view, use in seen
+            if view is not None
+        ]
+        conflicts = sum(cost.conflicts for cost in costs)
+        if conflicts == 0:
+            return "so that no two threads want one bank at a time"
+        return f"so that its accesses take the fewest rounds, {conflicts} of them for bank conflicts"
 
     def moved(self, inst: Instruction, view: SharedTensor, known: Mapping[LaidOut, Layout]) -> RegisterLayout | None:
         """Which thread an instruction has move which elements of a shared tensor, as far as that is known."""

@@ -9,6 +9,7 @@ from typing import cast
 
 from tilekit import textdiff
 from tilekit.events import Null, Stage
+from tilekit.ir.tensor import SharedTensor
 from tilekit.lowir import passes
 from tilekit.lowir.nodes import IRModule
 from tilekit.transforms.layout_inference import Choice, LayoutTrail
@@ -83,7 +84,7 @@ class Recorder(Null):
         return cast("Mapping[str, LayoutTrail]", self.notes.get("layouts", {}))
 
     def layout_rows(self) -> list[tuple[str, str, str, str, str]]:
-        """For each register tile: its name, its type, its layout, the instruction that chose it, and why."""
+        """For each register and shared tensor: its name, type and layout, the instruction that chose it, and why."""
         return [_row(choice) for trail in self.layouts().values() for choice in trail]
 
     def dump(self) -> dict[str, bytes]:
@@ -119,6 +120,7 @@ def _lines(step: Step) -> list[str]:
 
 def _row(choice: Choice) -> tuple[str, str, str, str, str]:
     tensor = choice.tensor
-    kind = f"{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
+    where = "shared " if isinstance(tensor, SharedTensor) else ""
+    kind = f"{where}{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
     who = "" if choice.who is None else choice.who.opcode
     return tensor.name, kind, str(choice.layout), who, choice.why
