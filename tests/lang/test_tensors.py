@@ -186,6 +186,7 @@ def test_an_element_of_shared_memory_is_read_once():
         SHARED,
         """
         before = s[0, 0, 0].item()
+        self.sync()
         self.store_shared(s[0], square + 1000)
         self.sync()
         self.keep(0, before); self.keep(1, s[0, 0, 0].item())
