@@ -250,6 +250,19 @@ def paged(dtype=float16):
             self.block = 32
             self.warps = 2
 
+        def fetch(
+            self, cache: tilus.GlobalTensor, page: tilus.SharedTensor, number: int32, k_head: int32, is_wider: bool
+        ):
+            """Copy a page that is read once; only columns behind the last one of a head can be out of bounds."""
+            self.copy_async(
+                cache,
+                page,
+                offsets=[number, 0, k_head, 0],
+                dims=[1, 3],
+                evict="evict_first",
+                check_bounds=is_wider,
+            )
+
         def __call__(
             self,
             batch: int32,
@@ -286,8 +299,8 @@ def paged(dtype=float16):
             sv = self.shared_tensor(dtype=dtype, shape=[2, page, width])
 
             number = table[item, 0].item()
-            self.copy_async(gk, sk[0], offsets=[number, 0, k_head, 0], dims=[1, 3])
-            self.copy_async(gv, sv[0], offsets=[number, 0, k_head, 0], dims=[1, 3])
+            self.fetch(gk, sk[0], number, k_head, width > dim)
+            self.fetch(gv, sv[0], number, k_head, width > dim)
             q = self.load_global(gq, offsets=[item, first, head, 0], shape=[positions, group, width], dims=[1, 2, 3])
             q = self.reshape(q, [self.block, width])
 
@@ -309,8 +322,8 @@ def paged(dtype=float16):
                 self.sync()
                 if i + 1 < pages:
                     following = table[item, i + 1].item()
-                    self.copy_async(gk, sk[1 - stage], offsets=[following, 0, k_head, 0], dims=[1, 3])
-                    self.copy_async(gv, sv[1 - stage], offsets=[following, 0, k_head, 0], dims=[1, 3])
+                    self.fetch(gk, sk[1 - stage], following, k_head, width > dim)
+                    self.fetch(gv, sv[1 - stage], following, k_head, width > dim)
                 score = self.dot(q, self.load_shared(sk[stage].transpose()), acc_dtype=float32)
                 self.annotate_layout(score, scores.lc)
                 score = score * (math.log2(math.e) / math.sqrt(dim))
