@@ -99,3 +99,21 @@ def test_tensors_print_row_by_row(run, capfd):
 def test_every_thread_prints_its_line(run, capfd):
     run(Numbers(), (-3, 1 << 40, 2.75, torch.zeros(1, dtype=torch.int32)))
     assert capfd.readouterr().out == "-3% of 1099511627776 and fffffffd: 2.750, 1.375\n" * 32
+
+
+class Reader(tilus.Script):
+    """Reads memory in no other way than by printing it and as single numbers."""
+
+    def __call__(self, n: int32, x_ptr: ~float32, y_ptr: ~int32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        self.print_tensor("x", self.global_view(x_ptr, dtype=float32, shape=[n]))
+        y = self.global_view(y_ptr, dtype=int32, shape=[n])
+        tile = self.register_tensor(dtype=int32, shape=[1], init=y[n - 1].item() * 2)
+        self.print_tensor("twice the last of y", tile)
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+def test_memory_that_is_only_printed_is_read(run, capfd):
+    run(Reader(), (3, torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4, 5, 6], dtype=torch.int32)))
+    assert capfd.readouterr().out == "x\n[1, 2, 3]\ntwice the last of y\n[12]\n"

@@ -19,7 +19,7 @@ from tilekit.ir.analysis.scalar_analysis import Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst
-from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, StoreGlobalGenericInst
+from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
 from tilekit.ir.instructions.semaphore import LockSemaphoreInst, ReleaseSemaphoreInst
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.prog import Program
@@ -245,8 +245,9 @@ def _params(func: Function) -> tuple[KernelParam, ...]:
         read |= pointers.sources_of(load.ptr, origins)
     for store in collect(func, (StoreGlobalGenericInst, ReleaseSemaphoreInst)):
         written |= pointers.sources_of(store.ptr, origins)
-    views = {inst.view: inst.ptr for inst in collect(func, GlobalViewInst)}
-    for element in collect(func, TensorItemValueStmt):
-        if isinstance(element.tensor, GlobalTensor) and element.tensor in views:
-            read |= pointers.sources_of(views[element.tensor], origins)
+    views = pointers.views(func)
+    elements = [element.tensor for element in collect(func, TensorItemValueStmt)]
+    for tensor in (*elements, *(tensor for inst in collect(func, Instruction) for tensor in inst.reads)):
+        for pointer in views.get(tensor, ()):
+            read |= pointers.sources_of(pointer, origins)
     return tuple(KernelParam(v, v in written, v not in origins or v in read) for v in func.params)

@@ -50,3 +50,32 @@ def f(address: i64, p: ~f32, q: ~f32):
 """).function
     (store,) = collect(func, StoreGlobalGenericInst)
     assert pointers.sources_of(store.ptr, pointers.origins(func)) == set(func.params[1:])
+
+
+def test_the_address_of_an_element_comes_from_every_pointer_that_its_tensor_is_made_at():
+    found = origins_by_name("""
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=1)
+def f(n: i32, p: ~f32, q: ~f32, r: ~f32):
+    g: Global[f32[n]] = global_view(ptr=p)
+    if n == i32(3):
+        g = global_view(ptr=q)
+    here: Item[~f32] = ~g[n]
+    next: Let[~f32] = here + n
+    h: Global[f32[n]] = global_view(ptr=next)
+    there: Item[~f32] = ~h[i32(1)]
+""")
+    assert found["here"] == found["next"] == found["there"] == {"p", "q"}
+    assert found["r"] == {"r"}
+
+
+def test_workspaces_and_shared_memory_are_no_parameters():
+    found = origins_by_name("""
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=1)
+def f(n: i32, p: ~f32):
+    w: Global[f32[n]] = global_tensor(requires_clean=False)
+    lent: Item[~f32] = ~w[n]
+    s: Shared[f32[4]] = shared_tensor()
+    near: Item[~f32] = ~s[n]
+    far: Let[~f32] = near + n
+""")
+    assert found == {"p": {"p"}, "lent": set(), "near": set(), "far": set()}

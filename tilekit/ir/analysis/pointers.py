@@ -10,7 +10,7 @@ from tilekit.dtypes import PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
 from tilekit.ir.instructions.memory import GlobalViewInst
-from tilekit.ir.tensor import GlobalTensor
+from tilekit.ir.tensor import Tensor
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -24,11 +24,10 @@ def origins(func: Function) -> Mapping[Var, frozenset[Var]]:
             if _is_pointer(var):
                 values[var].append(value)
     params = {param: frozenset({param}) for param in func.params if _is_pointer(param)}
-    # a workspace and shared memory are nobody's argument
-    views = {inst.view: inst.ptr for inst in collect(func, GlobalViewInst)}
-    elements = {stmt.ptr_var: stmt.tensor for stmt in collect(func, stmts.TensorItemPtrStmt)}
-    for var, tensor in elements.items():
-        values[var] += [views[tensor]] if isinstance(tensor, GlobalTensor) and tensor in views else []
+    made_at = views(func)
+    for stmt in collect(func, stmts.TensorItemPtrStmt):
+        # a workspace and shared memory are nobody's argument
+        values[stmt.ptr_var] += made_at.get(stmt.tensor, [])
     found = {**dict.fromkeys(values, frozenset[Var]()), **params}
     changed = True
     while changed:
@@ -37,6 +36,14 @@ def origins(func: Function) -> Mapping[Var, frozenset[Var]]:
             now = found[var].union(*(sources_of(value, found) for value in sources))
             changed |= now != found[var]
             found[var] = now
+    return found
+
+
+def views(func: Function) -> Mapping[Tensor, list[Expr]]:
+    """The pointers that each view of global memory is made at."""
+    found: defaultdict[Tensor, list[Expr]] = defaultdict(list)
+    for inst in collect(func, GlobalViewInst):
+        found[inst.view].append(inst.ptr)
     return found
 
 
