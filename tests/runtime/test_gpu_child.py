@@ -30,7 +30,7 @@ from tilekit.dtypes import float32
 from tilekit.runtime import device, driver, gpu_child, gpu_process, gpu_worker, launch_cuda, tensors
 from tilekit.runtime.gpu_child import GpuChild
 from tilekit.runtime.launch import NOTHING_LAUNCHED, LaunchStats
-from tilekit.runtime.manifest import Manifest, Param
+from tilekit.runtime.manifest import Manifest, Param, Workspace
 from tilekit.runtime.tensors import CPU, Device, DeviceKind, TensorFacts
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -205,6 +205,29 @@ def test_an_empty_tensor_is_passed(child: GpuChild, gpu: FakeGpu) -> None:
 def test_a_kernel_without_parameters_is_launched(child: GpuChild) -> None:
     manifest = replace(SCALE, params=(), grid=("4", "2", "1"))
     assert child.run(manifest, binary("print(gpu.grid)"), []).printed == "(4, 2, 1)\n"
+
+
+LENDING = replace(SCALE, workspaces=(Workspace("turns", "4 * n", clean=True), Workspace("sums", "4 * n", clean=False)))
+
+
+def test_a_workspace_is_lent_there_and_clean_ones_are_zero(child: GpuChild, case: Case) -> None:
+    sums = """
+        n = gpu.number(3)
+        y, turns, sums = gpu.array(0, n), gpu.array(4, n, kind=ctypes.c_int32), gpu.array(5, n)
+        for i in range(n):
+            sums[i] = gpu.array(1, n)[i] + turns[i]
+            y[i] = sums[i]
+    """
+    child.run(LENDING, binary(sums), case.arguments)
+    assert np.array_equal(case.y.values, case.x.values)
+
+
+def test_a_write_beside_a_workspace_is_found(child: GpuChild, case: Case) -> None:
+    nbytes = -(-4 * case.n // 128) * 128
+    with pytest.raises(KernelError) as caught:
+        child.run(LENDING, binary(f"gpu.array(5, 1, at={nbytes // 4 + 2})[0] = 1"), case.arguments)
+    assert caught.value.code == "TK702"
+    assert (caught.value.data["tensor"], caught.value.data["byte_offset"]) == ("sums", nbytes + 8)
 
 
 def test_a_grid_with_a_zero_starts_no_process(child: GpuChild, case: Case) -> None:
