@@ -70,7 +70,10 @@ def function_of(handle: Any, *args: Any) -> Function:
     programs = instance.transpiled_programs
     if not programs:
         raise instance.failed_scheduling[0].error
-    verifier.verify(programs[0])
+    try:
+        verifier.verify(programs[0])
+    except TilekitError as error:
+        raise error.with_sources(handle.sources) from None
     return programs[0].function
 
 

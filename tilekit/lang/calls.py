@@ -343,10 +343,19 @@ def _extremum(combine: Callable[[Expr, Expr], Expr], args: list[Any]) -> Any:
     return result
 
 
+# what to write for functions of Python on tensors
+_OF_TILES: Mapping[Any, str] = {
+    builtins.len: "write t.shape[0]",
+    **dict.fromkeys((builtins.int, builtins.float, builtins.bool), "write t.item() for a tensor of one element"),
+}
+
+
 def _refuse_tiles(function: Any) -> None:
-    if not inspect.isbuiltin(function):
+    if not inspect.isbuiltin(function) and function not in _OF_TILES:
         return
     name = {builtins.max: "maximum", builtins.min: "minimum", builtins.abs: "abs", **MATH}.get(function)
+    if function in _OF_TILES:
+        raise errors.LanguageError("TK214", f"{_name(function)} does not work on tensors", help=_OF_TILES[function])
     if name is not None:
         language = name if name in methods.names() else None
         raise errors.LanguageError(

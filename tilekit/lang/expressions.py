@@ -377,7 +377,11 @@ class Expressions:
     def host_items(self, items: Any) -> list[Any]:
         """The items of something that Python can iterate over now."""
         if values.is_runtime(items):
-            raise errors.LanguageError("TK106", f"cannot iterate over {describe(items)} at compile time")
+            raise errors.LanguageError(
+                "TK106",
+                f"cannot iterate over {describe(items)} at compile time",
+                help="iterate over indices: for i in range(t.shape[0])" if isinstance(items, Tensor) else None,
+            )
         if isinstance(items, methods.LoopRange):
             limits = [values.known(limit) for limit in (items.start, items.stop, items.step)]
             if any(map(values.is_runtime, limits)):

@@ -10,7 +10,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.surface import describe
-from tilekit.ir.tensor import Tensor
+from tilekit.ir.tensor import RegisterTensor, Tensor
 from tilekit.lang.classes import Class
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
@@ -59,7 +59,9 @@ def truth(value: Any) -> bool | Expr:
         raise errors.LanguageError(
             "TK215",
             f"{describe(value)} is no single truth value",
-            help="use self.where for a choice per element, or self.any and self.all",
+            help="use self.where for a choice per element, or self.any and self.all"
+            if isinstance(value, RegisterTensor)
+            else None,
         )
     if not isinstance(value, Expr):
         return bool(value)

@@ -13,7 +13,7 @@ from tilekit.diag import errors
 from tilekit.ir.inst import Instruction, binder, inout, operand, scalars, static
 from tilekit.ir.instructions.memory import box_access, generic_access
 from tilekit.ir.machine import Access, Machine, Steps
-from tilekit.ir.surface import Surface, check_dims, check_offsets, index, last_dims, require
+from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims, require
 from tilekit.ir.tensor import GlobalTensor, SharedTensor
 from tilekit.lowir.scalar import Expr, Var
 
@@ -113,7 +113,7 @@ class CopyAsyncWaitGroupInst(Instruction, opcode="copy_async_wait_group"):
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError(
                 "TK106",
-                f"copy_async_wait_group needs how many groups may be left, a compile-time integer, got {n!r}",
+                f"copy_async_wait_group needs how many groups may be left, a compile-time integer, got {describe(n)}",
             )
         return CopyAsyncWaitGroupInst(None, n)
 

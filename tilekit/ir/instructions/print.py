@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.inst import Instruction, operand, scalars, static
@@ -196,4 +197,9 @@ class PrintMethods(Surface):
         args
             Scalars, one for each place in the format.
         """
+        for arg in args:
+            if not isinstance(arg, (bool, int, float, Expr, dtypes.Literal)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+                raise errors.LanguageError(
+                    "TK215", f"printf needs numbers, got {describe(arg)}", help="print a tensor with self.print_tensor"
+                )
         self._emit(FormatPrintInst.create(fmt, [scalar.as_expr(arg) for arg in args]))
