@@ -40,12 +40,12 @@ def runtime() -> Path:
 
 
 @functools.cache
-def library(source: str) -> Path:
+def library(source: str, *, check: bool = False) -> Path:
     """Compile a source, whose kernels must each be followed by TK_KERNEL."""
-    folder = scratch() / hashlib.sha256(source.encode()).hexdigest()[:16]
+    folder = scratch() / hashlib.sha256(f"{check} {source}".encode()).hexdigest()[:16]
     folder.mkdir()
     (folder / "source.cu").write_text(source)
-    compiler().build_kernel(folder / "source.cu", folder / "lib.so", include=build.INCLUDE)
+    compiler().build_kernel(folder / "source.cu", folder / "lib.so", include=build.INCLUDE, check=check)
     return folder / "lib.so"
 
 
@@ -68,9 +68,8 @@ def request(simulator: Simulator, source: str, kernel: str, args, *, grid=1, blo
             arguments.append(Scalar(arg.tobytes()))
     size = [*(block if isinstance(block, tuple) else (block,)), 1, 1][:3]
     count = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
-    return LaunchRequest(
-        library(source), kernel, tuple(count), tuple(size), regions=regions, arguments=arguments, **options
-    )
+    built = library(source, check=options.get("check") is not None)
+    return LaunchRequest(built, kernel, tuple(count), tuple(size), regions=regions, arguments=arguments, **options)
 
 
 def run(simulator: Simulator, source: str, kernel: str, args, **options) -> LaunchResult:

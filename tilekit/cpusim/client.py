@@ -47,6 +47,10 @@ _CODES = {
     "stack overflow": "TK715",
     "timeout": "TK703",
     "interrupted": "TK716",
+    "race": "TK720",
+    "copy under way": "TK721",
+    "uninitialized": "TK701",
+    "shift": "TK722",
     "died": "TK717",
     "refused": "TK718",
 }
@@ -61,12 +65,26 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Pointer:
-    """A parameter that points `offset` bytes into one of the launch's regions, at a tensor of `nbytes` bytes."""
+    """A parameter that points `offset` bytes into one of the launch's regions, at a tensor of `nbytes` bytes.
+
+    `written`: the kernel may write it. `undefined`: it holds nothing yet, so it must be written before it is read.
+    """
 
     region: int
     offset: int
     nbytes: int
     name: str
+    written: bool = True
+    undefined: bool = False
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """A tensor in shared memory: its name and its bytes."""
+
+    name: str
+    offset: int
+    nbytes: int
 
 
 Argument: TypeAlias = Scalar | Pointer
@@ -75,6 +93,19 @@ Argument: TypeAlias = Scalar | Pointer
 def available_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Check:
+    """What check mode needs to know, of a library that was built for it.
+
+    `line_buffers` has for each line of `source.cu` the number of the buffer that its accesses are meant for, -1 for any.
+    `blocks` are the numbers of the blocks to run, x fastest; none means all.
+    """
+
+    buffers: Sequence[SharedBuffer] = ()
+    line_buffers: Sequence[int] = ()
+    blocks: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,7 @@ class LaunchRequest:
     timeout_s: float = DEFAULT_TIMEOUT_S
     os_threads: int = field(default_factory=available_cores)
     seed: int = 0
+    check: Check | None = None
 
 
 @dataclass(frozen=True)
@@ -301,6 +333,7 @@ def _encode(message: dict[str, Any]) -> bytes:
 
 
 def _to_message(request: LaunchRequest) -> dict[str, Any]:
+    check = request.check or Check()
     return {
         "library": str(request.library.absolute()),
         "kernel": request.kernel,
@@ -312,6 +345,10 @@ def _to_message(request: LaunchRequest) -> dict[str, Any]:
         "timeout_s": request.timeout_s,
         "os_threads": request.os_threads,
         "seed": request.seed,
+        "check": request.check is not None,
+        "buffers": [(buffer.offset, buffer.nbytes, buffer.name) for buffer in check.buffers],
+        "line_buffers": list(check.line_buffers),
+        "blocks": list(check.blocks),
     }
 
 
@@ -319,8 +356,8 @@ def _argument(argument: Argument) -> tuple[object, ...]:
     match argument:
         case Scalar(value):
             return (value.hex(),)
-        case Pointer(region, offset, nbytes, name):
-            return (region, offset, nbytes, name)
+        case Pointer(region, offset, nbytes, name, written, undefined):
+            return (region, offset, nbytes, name, written, undefined)
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
@@ -328,25 +365,35 @@ def _argument(argument: Argument) -> tuple[object, ...]:
 
 def _kernel_error(request: LaunchRequest, error: dict[str, Any], printed: str) -> KernelError:
     """The error of a kernel; `data` holds all of it, lines being lines of the `source.cu` that it was built from."""
-    line = error["line"] or (_source_line(request.library, error["pc"]) if error["pc"] else None)
-    tensors = [argument.name for argument in request.arguments if isinstance(argument, Pointer)]
-    tensor = tensors[error["tensor"]] if error["tensor"] >= 0 else None
+    lines = _source_lines(request.library, [error, *(error[end] for end in ("first", "second") if error[end])])
+    line = lines[0]
+    tensor = _tensor_name(request, error)
     block, thread = tuple(error["block"]), error["thread"] if error["thread"] >= 0 else None
     notes = [(text, note_line or None) for note_line, text in error["notes"]]
-    if thread is not None:
-        notes.append((f"in block {block}, thread {thread} (warp {thread // 32}, lane {thread % 32})", None))
+    accesses: dict[str, dict[str, Any] | None] = {"first": None, "second": None}
+    if error["first"] is not None:
+        for end, at in zip(("first", "second"), lines[1:], strict=True):
+            access = accesses[end] = _access(error[end], at)
+            notes.append((_describe_access(access), at))
+    elif thread is not None:
+        notes.append((f"in block {block}, {_thread(thread)}", None))
     place = f" in source.cu line {line}" if line else ""
     return KernelError(
         _CODES[error["kind"]],
         f"kernel '{request.kernel}'{place}: {error['message']}",
         notes=[text if at is None else f"{text} (source.cu line {at})" for text, at in notes],
+        help=error["hint"] or None,
         data={
             "kind": error["kind"],
             "kernel": request.kernel,
             "text": error["message"],
             "line": line,
             "tensor": tensor,
-            "byte_offset": error["byte_offset"] if tensor is not None else None,
+            "byte_offset": error["byte_offset"] if tensor is not None or error["is_shared"] else None,
+            "index": None,
+            "is_shared": error["is_shared"],
+            **accesses,
+            "hint": error["hint"] or None,
             "block": block,
             "thread": thread,
             "notes": tuple(notes),
@@ -376,11 +423,37 @@ def _death(request: LaunchRequest, worker: _Worker) -> KernelError:
     )
 
 
-def _source_line(library: Path, pc: int) -> int | None:
-    """The line of the .cu file that the code at `pc` comes from; of inlined code, the line that it was inlined into."""
+def _tensor_name(request: LaunchRequest, error: dict[str, Any]) -> str | None:
+    """The tensor that an error is about, a parameter or one in shared memory."""
+    if error["is_shared"]:
+        return request.check.buffers[error["buffer"]].name if request.check and error["buffer"] >= 0 else None
+    tensors = [argument.name for argument in request.arguments if isinstance(argument, Pointer)]
+    return tensors[error["tensor"]] if error["tensor"] >= 0 else None
+
+
+def _access(access: dict[str, Any], line: int | None) -> dict[str, Any]:
+    return {"block": tuple(access["block"]), "thread": access["thread"], "verb": access["verb"], "line": line}
+
+
+def _describe_access(access: dict[str, Any]) -> str:
+    return f"{_thread(access['thread'])} of block {access['block']} {access['verb']} it"
+
+
+def _thread(thread: int) -> str:
+    return f"thread {thread} (warp {thread // 32}, lane {thread % 32})"
+
+
+def _source_lines(library: Path, places: Sequence[dict[str, Any]]) -> list[int | None]:
+    """The lines of the .cu file: as given, or of the code at a `pc`, of inlined code the line it was inlined into."""
+    found: list[int | None] = [place["line"] or None for place in places]
+    unknown = [i for i, place in enumerate(places) if not place["line"] and place["pc"]]
     addr2line = shutil.which("addr2line")
-    if addr2line is None:
-        return None
-    run = subprocess.run([addr2line, "-i", "-e", str(library), hex(pc)], capture_output=True, text=True, timeout=10)
-    found = re.search(r"\.cu:(\d+)", run.stdout)
-    return int(found[1]) if found else None
+    if not unknown or addr2line is None:
+        return found
+    # with -a each answer begins with the address
+    command = [addr2line, "-a", "-i", "-e", str(library), *(hex(places[i]["pc"]) for i in unknown)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    for i, answer in zip(unknown, re.split(r"^0x[0-9a-f]+$", run.stdout, flags=re.MULTILINE)[1:], strict=False):
+        line = re.search(r"\.cu:(\d+)", answer)
+        found[i] = int(line[1]) if line else None
+    return found

@@ -34,6 +34,10 @@ KINDS = (
     "stack overflow",
     "timeout",
     "interrupted",
+    "race",
+    "copy under way",
+    "uninitialized",
+    "shift",
 )
 
 # ---------------------------------------------------------------------------- tk/cpu/abi.h, for ctypes
@@ -55,7 +59,17 @@ class Region(c.Structure):
 
 
 class Tensor(c.Structure):
-    _fields_ = [("begin", c.c_void_p), ("bytes", c.c_uint64), ("name", c.c_char_p)]
+    _fields_ = [
+        ("begin", c.c_void_p),
+        ("bytes", c.c_uint64),
+        ("name", c.c_char_p),
+        ("written", c.c_int32),
+        ("undefined", c.c_int32),
+    ]
+
+
+class Buffer(c.Structure):
+    _fields_ = [("offset", c.c_uint32), ("bytes", c.c_uint32), ("name", c.c_char_p)]
 
 
 class Launch(c.Structure):
@@ -74,11 +88,38 @@ class Launch(c.Structure):
         ("region", c.c_void_p),
         ("tensors", c.c_int32),
         ("tensor", c.c_void_p),
+        ("check", c.c_int32),
+        ("buffers", c.c_int32),
+        ("buffer", c.c_void_p),
+        ("lines", c.c_int32),
+        ("line_buffer", c.c_void_p),
+        ("blocks", c.c_uint64),
+        ("block_number", c.c_void_p),
     ]
 
 
 class Note(c.Structure):
     _fields_ = [("line", c.c_int32), ("text", c.c_char * 240)]
+
+
+class Access(c.Structure):
+    _fields_ = [
+        ("line", c.c_int32),
+        ("pc", c.c_uint64),
+        ("block", Dim3),
+        ("thread", c.c_int32),
+        ("writes", c.c_int32),
+        ("verb", c.c_char * 32),
+    ]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "line": self.line,
+            "pc": self.pc,
+            "block": self.block.to_list(),
+            "thread": self.thread,
+            "verb": self.verb.decode(),
+        }
 
 
 class Error(c.Structure):
@@ -92,6 +133,12 @@ class Error(c.Structure):
         ("thread", c.c_int32),
         ("notes", c.c_int32),
         ("note", Note * 16),
+        ("is_shared", c.c_int32),
+        ("buffer", c.c_int32),
+        ("accesses", c.c_int32),
+        ("first", Access),
+        ("second", Access),
+        ("hint", c.c_char * 240),
         ("message", c.c_char * 480),
     ]
 
@@ -213,8 +260,14 @@ class Simulator:
         regions = (Region * len(request["regions"]))(*map(self.region, request["regions"]))
         pointers = [argument for argument in request["arguments"] if len(argument) > 1]
         tensors = (Tensor * len(pointers))()
-        for tensor, (region, offset, nbytes, name) in zip(tensors, pointers, strict=True):
+        for tensor, (region, offset, nbytes, name, written, undefined) in zip(tensors, pointers, strict=True):
             tensor.begin, tensor.bytes, tensor.name = regions[region].begin + offset, nbytes, name.encode()
+            tensor.written, tensor.undefined = written, undefined
+        buffers = (Buffer * len(request["buffers"]))()
+        for buffer, (offset, nbytes, name) in zip(buffers, request["buffers"], strict=True):
+            buffer.offset, buffer.bytes, buffer.name = offset, nbytes, name.encode()
+        line_buffers = (c.c_int16 * len(request["line_buffers"]))(*request["line_buffers"])
+        blocks = (c.c_uint64 * len(request["blocks"]))(*request["blocks"])
         values = iter(tensors)
         arguments = pack(
             [
@@ -238,6 +291,13 @@ class Simulator:
             region=c.addressof(regions),
             tensors=len(tensors),
             tensor=c.addressof(tensors),
+            check=request["check"],
+            buffers=len(buffers),
+            buffer=c.addressof(buffers),
+            lines=len(line_buffers),
+            line_buffer=c.addressof(line_buffers),
+            blocks=len(blocks),
+            block_number=c.addressof(blocks),
         )
         self.runtime.tk_launch_kernel(c.byref(launch), c.byref(self.result))
         return self.outcome()
@@ -280,6 +340,11 @@ class Simulator:
                 "block": error.block.to_list(),
                 "thread": error.thread,
                 "notes": [[note.line, note.text.decode(errors="replace")] for note in error.note[: error.notes]],
+                "is_shared": bool(error.is_shared),
+                "buffer": error.buffer,
+                "first": error.first.to_dict() if error.accesses == 2 else None,
+                "second": error.second.to_dict() if error.accesses else None,
+                "hint": error.hint.decode(),
             }
         return answer
 
@@ -354,6 +419,11 @@ INTERRUPTED = {
     "block": [0, 0, 0],
     "thread": -1,
     "notes": [],
+    "is_shared": False,
+    "buffer": -1,
+    "first": None,
+    "second": None,
+    "hint": "",
 }
 
 if __name__ == "__main__":

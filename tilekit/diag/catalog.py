@@ -116,6 +116,9 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
     "TK717": "simulator died",
     "TK718": "simulator cannot load the kernel",
     "TK719": "GPU process died",
+    "TK720": "race",
+    "TK721": "copy is under way",
+    "TK722": "shift by too many bits",
 }
 
 NOTEBOOK: dict[str, str] = {

@@ -29,6 +29,14 @@ _KERNEL = (
 )
 # What a kernel calls is in the process already: the runtime, and with it the C and math libraries. libgcc has the
 # arithmetic that the compiler calls on its own, as for comparing halves.
+# Check mode: a call in front of every load and store, and where an index, a shift, a division or an alignment is wrong.
+# The runtime has the functions that are called (cpusim/src/check_hooks.cpp); no library of the compiler is linked.
+_CHECKS = (
+    *("-DTK_CHECK", "-fsanitize=thread", "-fsanitize=bounds,shift-exponent,integer-divide-by-zero,alignment"),
+    *("-fno-sanitize-recover=bounds,shift-exponent,integer-divide-by-zero", "-fsanitize-recover=alignment"),
+)
+_CHECKS_GCC = ("--param", "tsan-instrument-func-entry-exit=0")
+_CHECKS_CLANG = ("-mllvm", "-tsan-instrument-func-entry-exit=0")
 _KERNEL_LINK = ("-shared", "-nostdlib", "-lgcc")
 _RUNTIME = ("-O2", "-g1", "-w")
 _RUNTIME_INSTRUCTIONS = ("avx2",)  # for its matrices, where the CPU has them; the runtime is built where it runs
@@ -54,17 +62,26 @@ class HostCompiler:
     @property
     def identity(self) -> str:
         machine = (*self._machine_flags, *_present_flags(*_RUNTIME_INSTRUCTIONS))
-        return " ".join((self.version, *_LANGUAGE, *_KERNEL, *_KERNEL_LINK, *_RUNTIME, *machine))
+        return " ".join((self.version, *_LANGUAGE, *_KERNEL, *self._check_flags, *_KERNEL_LINK, *_RUNTIME, *machine))
 
     @property
     def _machine_flags(self) -> tuple[str, ...]:
         # zig traps on what C++ leaves undefined, such as the overflow that -fwrapv defines
         return (*self.cpu_flags, "-fno-sanitize=all") if "ziglang" in self.command else self.cpu_flags
 
-    def build_kernel(self, source: Path, library: Path, *, include: Path) -> BuildResult:
-        """Compile a `source.cu` into the shared library that the CPU simulator loads."""
+    @property
+    def _is_clang(self) -> bool:
+        return "clang" in self.version or "ziglang" in self.command
+
+    @property
+    def _check_flags(self) -> tuple[str, ...]:
+        return (*_CHECKS, *(_CHECKS_CLANG if self._is_clang else _CHECKS_GCC))
+
+    def build_kernel(self, source: Path, library: Path, *, include: Path, check: bool = False) -> BuildResult:
+        """Compile a `source.cu` into the shared library that the CPU simulator loads, in check mode if wanted."""
         # by its bare name, so that messages and line tables say `source.cu` wherever it lies
-        arguments = [*_LANGUAGE, *_KERNEL, *self._machine_flags, f"-I{include}", source.name, *_KERNEL_LINK]
+        checks = self._check_flags if check else ()
+        arguments = [*_LANGUAGE, *_KERNEL, *self._machine_flags, *checks, f"-I{include}", source.name, *_KERNEL_LINK]
         return self._run([*arguments, "-o", str(library.absolute())], folder=source.parent, source=source.name)
 
     def build_runtime(self, sources: Sequence[Path], library: Path, *, include: Path) -> BuildResult:

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "check.h"
 
 namespace {
 
@@ -34,17 +34,33 @@ void perform(const Copy& copy) {
   }
 }
 
+void land(Checker& checks, const Fiber& fiber, const Copy& copy) {
+  const uint32_t offset = static_cast<uint32_t>(copy.to - checks.shared_begin);
+  shared_copy_lands(checks, actor_of(fiber), offset, copy.bytes, site_of_line(copy.line));
+}
+
 // Make those copies whose group comes before `end`.
 void perform_before(Fiber& fiber, uint32_t end) {
   Copies& copies = fiber.copies;
   const int line = fiber.line;
+  Checker* const checks = checker();
   while (copies.first < copies.count && copies.copy[copies.first].group < end) {
     const Copy& copy = copies.copy[copies.first++];
     fiber.line = copy.line;  // whatever is wrong is wrong there
     perform(copy);
+    if (checks) land(*checks, fiber, copy);
   }
   fiber.line = line;
   if (copies.first == copies.count) copies.first = copies.count = 0;
+}
+
+// The source is looked at now, and the destination belongs to the copy from now on.
+void begin_checked(Checker& checks, const void* shared, const void* global, int bytes, int line) {
+  const Actor actor = actor_of(current_fiber());
+  const uint32_t offset = static_cast<uint32_t>(static_cast<const uint8_t*>(shared) - checks.shared_begin);
+  shared_require_inside(checks, offset, bytes, line);
+  if (global) global_read(checks, actor, global, bytes, site_of_line(line), kReads);
+  shared_copy_begins(checks, actor, offset, bytes, site_of_line(line));
 }
 
 }  // namespace
@@ -56,6 +72,7 @@ TK_EXPORT void tk_rt_cp_async(void* shared, const void* global, int bytes, int m
   fiber.line = line;
   note_access(shared_offset(shared, bytes, line), bytes, line);
   if (mask && reinterpret_cast<uintptr_t>(global) % bytes) tk_rt_misaligned(global, bytes, line);
+  if (Checker* const c = checker()) begin_checked(*c, shared, mask ? global : nullptr, bytes, line);
   memset(shared, kSharedFill, bytes);
   Copies& copies = fiber.copies;
   if (copies.count == copies.capacity) make_room(copies);

@@ -2,7 +2,7 @@
 // Block barriers: __syncthreads() is barrier 0 for every thread of the block that has not returned.
 #include <stdio.h>
 
-#include "report.h"
+#include "check.h"
 
 namespace {
 
@@ -18,11 +18,21 @@ void describe_barrier(const Block& block, const Fiber& fiber, char* text, size_t
 
 const Wait kBarrierWait = {describe_barrier};
 
+// Threads that have returned are done with everything too.
+const uint32_t kAllWarps = ~uint32_t(0);
+
+uint32_t warps_at(const Block& block, const Barrier& barrier) {
+  uint32_t warps = 0;
+  for (int i = 0; i < block.warp_count; ++i) warps |= static_cast<uint32_t>(barrier.waiting[i] != 0) << i;
+  return warps;
+}
+
 }  // namespace
 
 void release_if_complete(Block& block, Barrier& barrier) {
   const int expected = barrier.expected ? barrier.expected : block.alive;
   if (barrier.arrived == 0 || barrier.arrived != expected) return;
+  if (Checker* const c = checker()) order_barrier(*c, barrier.expected ? warps_at(block, barrier) : kAllWarps);
   for (int i = 0; i < block.warp_count; ++i) {
     block.warps[i].ready |= barrier.waiting[i];
     barrier.waiting[i] = 0;

@@ -53,16 +53,7 @@ void describe_bad_access(tk_error& error, const Worker& worker, const uint8_t* a
                   (kStackBytes - kPage) / 1024);
     return;
   }
-  const Nearest near = nearest_tensor(request, address);
-  if (near.index >= 0) {
-    const tk_tensor& tensor = request.tensor[near.index];
-    error.kind = TK_OUT_OF_BOUNDS;
-    error.tensor = near.index;
-    error.byte_offset = near.offset;
-    message.print("out-of-bounds access to '%s': byte offset %lld, the tensor has %llu bytes", tensor.name,
-                  static_cast<long long>(near.offset), static_cast<unsigned long long>(tensor.bytes));
-    return;
-  }
+  if (describe_near(error, request, address)) return;
   const uint8_t* const shared = worker.shared_end - request.shared_bytes;
   if (inside(address, worker.shared_end - kSharedGuard, worker.shared_end + kSharedGuard)) {
     error.kind = TK_OUT_OF_BOUNDS;
@@ -123,7 +114,8 @@ const uint8_t* place_in_kernel(const Worker& worker, const Fault& fault, const F
       describe(*error, worker, fault);
       tk_image runtime;
       tk_image_of(reinterpret_cast<const void*>(&tk_launch_kernel), &runtime);
-      if (inside(fault.pc, runtime.text, runtime.text_end)) {
+      // in check mode every access calls the runtime, and the nearest place in the kernel is the one that did
+      if (worker.checker == nullptr && inside(fault.pc, runtime.text, runtime.text_end)) {
         error->line = fiber.line;  // the runtime works for the tk:: call at this line
       } else if (const uint8_t* place = place_in_kernel(worker, fault, fiber)) {
         error->pc = place - worker.launch->request->image.base;
@@ -173,6 +165,22 @@ void on_signal(int signal, siginfo_t* info, void* raw_context) {
 }
 
 }  // namespace
+
+bool is_near_tensor(const tk_launch& request, const uint8_t* address) {
+  return nearest_tensor(request, address).index >= 0;
+}
+
+bool describe_near(tk_error& error, const tk_launch& request, const uint8_t* address) {
+  const Nearest near = nearest_tensor(request, address);
+  if (near.index < 0) return false;
+  const tk_tensor& tensor = request.tensor[near.index];
+  error.kind = TK_OUT_OF_BOUNDS;
+  error.tensor = near.index;
+  error.byte_offset = near.offset;
+  message_of(error).print("out-of-bounds access to '%s': byte offset %lld, the tensor has %llu bytes", tensor.name,
+                          static_cast<long long>(near.offset), static_cast<unsigned long long>(tensor.bytes));
+  return true;
+}
 
 void install_signal_handlers() {
   struct sigaction action;

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "fiber.h"
 #include "pages.h"
 #include "print.h"
-#include "report.h"
 
 namespace {
 
@@ -105,6 +105,10 @@ void run_block(Worker& worker, uint64_t number) {
     for (Collective& c : warp.collectives) c.arrived = 0;
   }
   for (int i = 0; i < block.thread_count; ++i) begin_fiber(block.fibers[i], worker, block_idx);
+  if (worker.checker) {
+    order_begin_block(*worker.checker, number);
+    shared_begin_block(*worker.checker);
+  }
   tk_current = &block.fibers[0];
   tk_switch(&worker.main_sp, block.fibers[0].sp);  // comes back by leave_block()
   tk_current = nullptr;
@@ -120,7 +124,8 @@ void run_blocks(Worker& worker) {
     const uint64_t turn = launch.next_block.fetch_add(1);
     if (turn >= launch.block_count) break;
     const __uint128_t number = static_cast<__uint128_t>(turn) * launch.stride + launch.start;
-    run_block(worker, static_cast<uint64_t>(number % launch.block_count));
+    const uint64_t index = static_cast<uint64_t>(number % launch.block_count);
+    run_block(worker, launch.request->blocks ? launch.request->block_number[index] : index);
   }
 }
 
@@ -170,7 +175,7 @@ void release_stacks(Worker& worker) {
 }
 
 // Give an idle worker what blocks of this launch need; false if memory is out.
-bool equip(Worker& worker, const tk_launch& request) {
+bool equip(Worker& worker, const tk_launch& request, GlobalShadow* global) {
   Block& block = worker.block;
   const int threads = static_cast<int>(request.block.x * request.block.y * request.block.z);
   const size_t shared_pages = (request.shared_bytes + kPage - 1) / kPage * kPage;
@@ -196,7 +201,8 @@ bool equip(Worker& worker, const tk_launch& request) {
     worker.shared_end = worker.shared_pages + shared_pages;
   }
   for (int i = 0; i < threads; ++i) prepare_fiber(block, i, request);
-  return true;
+  worker.checker = nullptr;
+  return global == nullptr || equip_checker(worker, global);
 }
 
 // Whether `threads` stacks more may exist for the index-th worker, once the workers behind it have given theirs back.
@@ -211,23 +217,23 @@ bool make_room(int index, size_t threads) {
 }
 
 // Have an index-th worker, equipped for this launch; false if there is no room or no memory for it.
-bool ready_worker(int index, const tk_launch& request) {
+bool ready_worker(int index, const tk_launch& request, GlobalShadow* global) {
   if (index >= kMaxWorkers || !make_room(index, request.block.x * request.block.y * request.block.z)) return false;
   if (index == worker_count) {
     Worker* const worker = start_worker();
     if (worker == nullptr) return false;
     workers[worker_count++] = worker;
   }
-  return equip(*workers[index], request);
+  return equip(*workers[index], request, global);
 }
 
 // As many equipped workers as the launch can use, which may be fewer than it asks for; 0 if not even one.
-int gather_workers(const tk_launch& request, uint64_t block_count) {
+int gather_workers(const tk_launch& request, uint64_t block_count, GlobalShadow* global) {
   int wanted = request.os_threads;
   if (static_cast<uint64_t>(wanted) > block_count) wanted = static_cast<int>(block_count);
   if (wanted < 1) wanted = 1;
   int count = 0;
-  while (count < wanted && ready_worker(count, request)) ++count;
+  while (count < wanted && ready_worker(count, request, global)) ++count;
   return count;
 }
 
@@ -325,7 +331,7 @@ class StuckDetector {
 // Blocks wait for some that have not begun: let one more worker begin them. False if there is no room for it.
 bool add_worker(Launch& launch) {
   if (launch.next_block.load() >= launch.block_count) return false;
-  if (!ready_worker(launch.worker_count, *launch.request)) return false;
+  if (!ready_worker(launch.worker_count, *launch.request, launch.global_shadow)) return false;
   launch.running.fetch_add(1);
   set_going(launch, *workers[launch.worker_count++]);
   return true;
@@ -403,7 +409,7 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   static const bool handlers_installed = (install_signal_handlers(), true);
   (void)handlers_installed;
   memset(result, 0, sizeof *result);
-  result->error.tensor = result->error.thread = -1;
+  result->error.tensor = result->error.thread = result->error.buffer = -1;
   clear_printed();
   hand_over_printed(*result);
   fill_slack(*request);
@@ -413,10 +419,17 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   launch.result = result;
   launch.event = event;
   launch.block_count = static_cast<uint64_t>(request->grid.x) * request->grid.y * request->grid.z;
+  if (request->blocks) launch.block_count = request->blocks;
   if (launch.block_count == 0) return;
+  if (request->check && (launch.global_shadow = global_new(*request)) == nullptr) {
+    result->error.kind = TK_FAIL;
+    message_of(result->error).print("no memory to check a kernel with tensors of this size");
+    return;
+  }
   choose_order(launch, request->seed);
-  launch.worker_count = gather_workers(*request, launch.block_count);
+  launch.worker_count = gather_workers(*request, launch.block_count, launch.global_shadow);
   if (launch.worker_count == 0) {
+    global_free(launch.global_shadow);
     result->error.kind = TK_FAIL;
     message_of(result->error).print("no memory for the stacks and the shared memory of a block");
     return;
@@ -427,6 +440,8 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   watch(launch, begin);
   stop(launch);
   result->seconds = now() - begin;
+
+  global_free(launch.global_shadow);
 
   for (int i = 0; i < launch.worker_count; ++i) add_counters(result->counters, workers[i]->counters);
   tk_error& error = result->error;

@@ -21,7 +21,9 @@ const uint32_t kAllLanes = ~uint32_t(0);
 const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
 
 struct Block;
+struct Checker;
 struct Fiber;
+struct GlobalShadow;
 struct Warp;
 struct Worker;
 
@@ -113,7 +115,7 @@ struct Block {
 struct Launch {
   const tk_launch* request;
   tk_result* result;
-  uint64_t block_count, stride, start;   // the i-th block to run is (start + i * stride) % block_count
+  uint64_t block_count, stride, start;   // the i-th block to run is number (start + i * stride) % block_count of them
   std::atomic<uint64_t> next_block;
   int worker_count;
   std::atomic<int> running;              // workers that have not finished
@@ -122,6 +124,7 @@ struct Launch {
   std::atomic<int> stuck;                // every block polls, and nobody is left who could give an answer
   std::atomic<int> error_claimed;        // the first error is the one that is told
   std::atomic<int> stop;                 // TK_TIMEOUT or TK_INTERRUPTED once the launch must end
+  GlobalShadow* global_shadow;           // in check mode
   int event;                             // written to when something happened that the watching thread must see
 };
 
@@ -148,6 +151,7 @@ struct Worker {
   int unanswered;                 // polls since its block could do anything else
   std::atomic<uint64_t> polls;
   uint8_t* scratch;               // kScratchBytes
+  Checker *checker, *spare_checker;  // of a launch in check mode; what is kept for the next one
   tk_counters counters;
 };
 

@@ -2,7 +2,7 @@
 // ldmatrix and stmatrix: matrices of 8 rows of 16 bytes. As 32 words in order, word l is lane l's.
 #include <string.h>
 
-#include "report.h"
+#include "check.h"
 
 namespace {
 
@@ -35,11 +35,26 @@ void count_conflicts(const Collective& c, int matrix) {
   tk_worker->counters.bank_conflicts += bank_conflicts(units, kRows, kRows);
 }
 
+// A row is the whole warp's: the lane that names it is not the one that gets or gives its elements.
+void check_row(const Collective& c, int lane, const uint8_t* row, Verb verb) {
+  Checker* const checks = checker();
+  if (checks == nullptr) return;
+  const uint32_t offset = static_cast<uint32_t>(row - checks->shared_begin);
+  shared_require_inside(*checks, offset, kRowBytes, c.line);
+  const Actor warp = warp_of(current_fiber().warp->fibers[lane]);
+  if (verb == kLoadsMatrix) shared_read(*checks, warp, offset, kRowBytes, site_of_line(c.line), verb);
+  else shared_write(*checks, warp, offset, kRowBytes, site_of_line(c.line), verb, nullptr);
+}
+
 void run_ldmatrix(Collective& c) {
   require_whole_warp(c);
   for (int q = 0; q < c.kind; ++q) {
     Matrix m;
-    for (int r = 0; r < kRows; ++r) memcpy(m.element[r], operands(c, q * kRows + r).row, kRowBytes);
+    for (int r = 0; r < kRows; ++r) {
+      const uint8_t* const row = operands(c, q * kRows + r).row;
+      check_row(c, q * kRows + r, row, kLoadsMatrix);
+      memcpy(m.element[r], row, kRowBytes);
+    }
     if (c.width) m = transpose(m);
     for (int lane = 0; lane < kWarpSize; ++lane) {
       memcpy(operands(c, lane).registers + 4 * q, reinterpret_cast<const uint8_t*>(&m) + 4 * lane, 4);
@@ -56,7 +71,11 @@ void run_stmatrix(Collective& c) {
       memcpy(reinterpret_cast<uint8_t*>(&m) + 4 * lane, operands(c, lane).registers + 4 * q, 4);
     }
     if (c.width) m = transpose(m);
-    for (int r = 0; r < kRows; ++r) memcpy(operands(c, q * kRows + r).row, m.element[r], kRowBytes);
+    for (int r = 0; r < kRows; ++r) {
+      uint8_t* const row = operands(c, q * kRows + r).row;
+      check_row(c, q * kRows + r, row, kStoresMatrix);
+      memcpy(row, m.element[r], kRowBytes);
+    }
     count_conflicts(c, q);
   }
 }

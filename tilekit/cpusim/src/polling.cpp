@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "report.h"
+#include "check.h"
 
 namespace {
 
@@ -57,11 +57,17 @@ TK_EXPORT void tk_rt_lock_semaphore(const int32_t* semaphore, int32_t value, int
       poll_later(block, fiber, kSemaphoreWait, line);
     }
     poll_answered(*block.worker);
+    if (Checker* const c = checker()) order_acquire(*c, semaphore);
   }
   tk_rt_barrier(0, 0, line);
+  if (Checker* const c = checker()) order_acquired(*c);
 }
 
 TK_EXPORT void tk_rt_release_semaphore(int32_t* semaphore, int32_t value, int line) {
   tk_rt_barrier(0, 0, line);
+  if (Checker* const c = checker()) {
+    order_close_release(*c, current_fiber().index);
+    if (current_fiber().index == 0) order_release(*c, semaphore);
+  }
   if (current_fiber().index == 0) __atomic_store_n(semaphore, value, __ATOMIC_RELEASE);
 }

@@ -62,11 +62,12 @@ void describe_stop(tk_error& error) {
   }
 }
 
-void report_stop(int line) {
+void report_stop(int line, uint64_t pc) {
   const int stop = tk_worker->launch->stop.load();
   if (stop == TK_OK) return;  // another thread's error ends the launch
   Critical guard;
   if (tk_error* error = claim_error(static_cast<tk_kind>(stop), line)) {
+    error->pc = pc;
     describe_stop(*error);
     attribute(*error, current_fiber());
     publish_error();

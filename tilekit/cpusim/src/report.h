@@ -34,7 +34,13 @@ void attribute(tk_error& error, const Fiber& fiber);
 
 // The launch has been asked to stop: say where the current fiber was.
 void describe_stop(tk_error& error);
-void report_stop(int line);
+void report_stop(int line, uint64_t pc = 0);
+// The same from code at a site of check.h.
+void report_stop_at(uint32_t site);
+
+// Say which tensor an address missed, if it is so near to one that nothing else can be meant.
+bool is_near_tensor(const tk_launch& request, const uint8_t* address);
+bool describe_near(tk_error& error, const tk_launch& request, const uint8_t* address);
 
 // Report in the name of the current fiber, and leave its block.
 [[noreturn]] void fail(tk_kind kind, int line, const char* format, ...) __attribute__((format(printf, 3, 4)));

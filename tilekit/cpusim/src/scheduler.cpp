@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which fiber runs next, and what to say when none can.
+#include "check.h"
 #include "fiber.h"
-#include "report.h"
 
 extern "C" {
 __attribute__((visibility("default"))) __thread tk_thread* tk_current;
@@ -115,6 +115,9 @@ Fiber& next_fiber(Block& block, const Fiber& fiber) {
 }
 
 void switch_from(Block& block, Fiber& fiber) {
+  if (Checker* const c = checker()) {
+    if (__builtin_expect(c->suspect.bytes, 0)) settle_suspect(*c);
+  }
   const Warp& own = *fiber.warp;  // the usual case first: most of a simulation is switches within a warp
   Fiber* const next = own.ready && !block.shuffled ? &next_lane(own, fiber) : &next_fiber(block, fiber);
   if (next == &fiber) return;
@@ -165,6 +168,9 @@ void finish_fiber(Block& block, Fiber& fiber) {
   fiber.warp->ready &= ~lane;
   fiber.warp->alive &= ~lane;
   --block.alive;
+  if (Checker* const c = checker()) {
+    if (c->suspect.bytes) settle_suspect(*c);
+  }
   finish_copies(fiber);
   // who waited for this thread no longer does
   complete_collectives(block, *fiber.warp);

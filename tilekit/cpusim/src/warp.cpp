@@ -2,7 +2,7 @@
 // Warp collectives: the last lane to arrive does the work of all.
 #include <stdio.h>
 
-#include "report.h"
+#include "check.h"
 
 namespace {
 
@@ -103,7 +103,10 @@ void for_each_lane(uint32_t lanes, PerLane per_lane) {
   for (; lanes; lanes &= lanes - 1) per_lane(__builtin_ctz(lanes));
 }
 
-void run_nothing(Collective&) {}
+// Of all collectives this one alone orders accesses to memory.
+void run_syncwarp(Collective&) {
+  if (Checker* const c = checker()) order_warp(*c, current_fiber().index / kWarpSize);
+}
 
 void run_ballot(Collective& c) {
   uint32_t votes = 0;
@@ -148,7 +151,7 @@ void complete_collectives(Block& block, Warp& warp) {
 }
 
 TK_EXPORT void tk_rt_syncwarp(uint32_t mask, int line) {
-  collective(mask, "__syncwarp", line, run_nothing, 0, 0, 0, 0);
+  collective(mask, "__syncwarp", line, run_syncwarp, 0, 0, 0, 0);
 }
 
 TK_EXPORT uint64_t tk_rt_shuffle(int kind, uint32_t mask, uint64_t value, int lane, int width, int line) {

@@ -70,17 +70,25 @@ TK_DEVICE void in_register(T& value) {
 
 template <int N>
 TK_DEVICE void load_global(void* registers, const void* global, int line) {
+#if defined(TK_CHECK)
+  tk_rt_load_global(registers, global, N, line);
+#else
   if (__builtin_expect(reinterpret_cast<uintptr_t>(global) % N, 0)) tk_rt_misaligned(global, N, line);
   typename vector_of<N>::type value;
   __builtin_memcpy(&value, global, N);
   in_register(value);
   __builtin_memcpy(registers, &value, N);
+#endif
 }
 
 template <int N>
 TK_DEVICE void store_global(void* global, const void* registers, int line) {
+#if defined(TK_CHECK)
+  tk_rt_store_global(global, registers, N, line);
+#else
   if (__builtin_expect(reinterpret_cast<uintptr_t>(global) % N, 0)) tk_rt_misaligned(global, N, line);
   __builtin_memcpy(global, registers, N);
+#endif
 }
 #endif
 

@@ -31,14 +31,22 @@ TK_DEVICE void store_shared(void* shared, const void* registers) {
 #else
 template <int N>
 TK_DEVICE void load_shared(void* registers, const void* shared, int line) {
+#if defined(TK_CHECK)
+  tk_rt_load_shared(registers, shared, N, line);
+#else
   tk_rt_shared_access(shared, N, line);
   __builtin_memcpy(registers, shared, N);
+#endif
 }
 
 template <int N>
 TK_DEVICE void store_shared(void* shared, const void* registers, int line) {
+#if defined(TK_CHECK)
+  tk_rt_store_shared(shared, registers, N, line);
+#else
   tk_rt_shared_access(shared, N, line);
   __builtin_memcpy(shared, registers, N);
+#endif
 }
 #endif
 

@@ -47,6 +47,13 @@ int tk_rt_printf(int line, const char* format, ...) __attribute__((format(printf
 // shared.h: what an access of shared memory must obey is checked here, and its bank conflicts are counted
 void tk_rt_shared_access(const void* shared, int bytes, int line);
 
+// In check mode the functions of memory.h and shared.h are these, so that an access is known with its line and, if it
+// is a write, with what it writes.
+void tk_rt_load_global(void* registers, const void* global, int bytes, int line);
+void tk_rt_store_global(void* global, const void* registers, int bytes, int line);
+void tk_rt_load_shared(void* registers, const void* shared, int bytes, int line);
+void tk_rt_store_shared(void* shared, const void* registers, int bytes, int line);
+
 // matrix.h
 void tk_rt_ldmatrix(void* registers, const void* row, int matrices, int transposed, int line);
 void tk_rt_stmatrix(void* row, const void* registers, int matrices, int transposed, int line);
@@ -82,10 +89,17 @@ struct tk_region {
   uint8_t *mapped, *begin, *end, *mapped_end;
 };
 
-// A pointer parameter, for messages.
+// A pointer parameter: its name for messages, whether the kernel writes it, whether it holds nothing at the beginning.
 struct tk_tensor {
   const uint8_t* begin;
   uint64_t bytes;
+  const char* name;
+  int32_t written, undefined;
+};
+
+// A tensor in shared memory, for messages.
+struct tk_buffer {
+  uint32_t offset, bytes;
   const char* name;
 };
 
@@ -101,6 +115,11 @@ enum tk_kind {
   TK_STACK_OVERFLOW,
   TK_TIMEOUT,
   TK_INTERRUPTED,
+  // these are found in check mode
+  TK_RACE,             // two accesses that nothing orders
+  TK_COPY_UNDER_WAY,   // memory is touched while an asynchronous copy into it has not been waited for
+  TK_UNINITIALIZED,    // memory is read that nobody has written
+  TK_SHIFT,            // by a negative number of bits, or by more than there are
 };
 
 // Where a library is loaded, and where its code lies.
@@ -122,6 +141,13 @@ struct tk_launch {
   const tk_region* region;
   int32_t tensors;
   const tk_tensor* tensor;
+  int32_t check;      // whether to check every access, of a kernel that was compiled for it
+  int32_t buffers;
+  const tk_buffer* buffer;
+  int32_t lines;
+  const int16_t* line_buffer;  // for each line of source.cu the buffer that its accesses are meant for; -1: any
+  uint64_t blocks;    // 0: all, else as many of them as `block_number` lists
+  const uint64_t* block_number;
 };
 
 enum { TK_NOTES = 16, TK_NOTE_BYTES = 240, TK_MESSAGE_BYTES = 480 };
@@ -130,6 +156,16 @@ enum { TK_NOTES = 16, TK_NOTE_BYTES = 240, TK_MESSAGE_BYTES = 480 };
 struct tk_note {
   int32_t line;
   char text[TK_NOTE_BYTES];
+};
+
+// One of the accesses that an error is about.
+struct tk_access {
+  int32_t line;  // as in tk_error
+  uint64_t pc;
+  tk_dim3 block;
+  int32_t thread;
+  int32_t writes;
+  char verb[32];
 };
 
 struct tk_error {
@@ -142,6 +178,11 @@ struct tk_error {
   int32_t thread;     // in its block; -1: no single one
   int32_t notes;
   tk_note note[TK_NOTES];
+  int32_t is_shared;  // it is about shared memory
+  int32_t buffer;     // then the index of its tensor; -1: none
+  int32_t accesses;   // 0, 1: `second`, or both
+  tk_access first, second;
+  char hint[TK_NOTE_BYTES];  // what to do
   char message[TK_MESSAGE_BYTES];
 };
 
