@@ -58,6 +58,22 @@ def complaint(text: str) -> str:
         ("for i in range(n, unroll=n):", "line 7, column 30: expected an integer, got n"),
         ("for i, j in range(n):", "line 7, column 9: expected a name, got (i, j)"),
         ("import os", "line 7, column 5: expected an instruction or a statement of the tile IR"),
+        ("v: Item[f32] = n", "line 7, column 20: expected an element of a tensor, g[i, j], or its address, ~g[i, j]"),
+        ("v: Item[f32]", "line 7, column 5: expected an element of a tensor, g[i, j], or its address, ~g[i, j]"),
+        ("v: Item[i32] = n[()]", "line 7, column 20: expected a tensor, but n is a scalar"),
+        ("v: Item[f32] = b[n]", "line 7, column 20: b is not defined before this line"),
+        ("v: Item[~f32] = ~a[()]", "line 7, column 22: a lies in registers, which have no address"),
+        ("v: Item[f33] = a[()]", "line 7, column 13: there is no type 'f33'"),
+        ("s: Shared[f32[n]] = shared_tensor()", "line 7, column 19: expected an integer, got n"),
+        (
+            "s: Shared[f32[32]] @ local(32) = shared_tensor()",
+            "line 7, column 8: local(32) is the layout of a register tensor, not of a shared tensor",
+        ),
+        (
+            "b: f32[32] @ shared_row_major(32) = add(a, a)",
+            "line 7, column 8: shared_row_major(32) is the layout of a shared tensor, not of a register tensor",
+        ),
+        ("s: Shared[f32[8]] @ shared_row_major(4, 2) = shared_tensor()", "line 7, column 8: a layout of shape [4, 2]"),
         ("return n", "line 7, column 5: expected an instruction or a statement of the tile IR"),
     ],
 )

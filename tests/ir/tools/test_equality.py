@@ -36,6 +36,14 @@ def f(n: i32, m: i32, x: ~f32):
     with scope:
         t: Let[i32] = k + n
         c: f32[1] = reduce(a, dims=[0], op='max', keepdim=True)
+    s: Shared[f32[2, 256]] @ shared_row_major(2, 256) = shared_tensor()
+    r: Shared[f32[256]] = slice_shared(s, offsets=[m % i32(2), i32(0)], dims=[1])
+    copy_async(r, g, offsets=[m], dims=[0], evict='evict_first')
+    v: Item[f32] = c[()]
+    w: Item[f32] = s[i32(0), m]
+    o: Item[~f32] = ~g[m]
+    q: Item[~f32] = ~g[i32(3)]
+    printf(fmt='%f %f %p %p', args=[v, w, o, q])
     store_global(g, b, offsets=[n], dims=[0])
 """
 
@@ -50,7 +58,7 @@ def test_program_equals_itself(prog):
     assert structurally_equal(prog, prog)
 
 
-@pytest.mark.parametrize("name", ["n", "m", "x", "g", "a", "b", "k", "j", "i", "t", "c"])
+@pytest.mark.parametrize("name", list("nmxgabkjitcsrvwoq"))
 def test_names_make_no_difference(name):
     renamed = re.sub(rf"\b{name}\b", "other", TEXT)
     assert renamed != TEXT
@@ -99,6 +107,19 @@ def test_names_make_no_difference(name):
         ("keepdim=True", "keepdim=1"),
         ("store_global(g, b", "store_global(g, a"),
         ("offsets=[n]", "offsets=[m]"),
+        ("Shared[f32[2, 256]] @ shared_row_major(2, 256)", "Shared[f32[2, 256]]"),
+        ("shared_row_major(2, 256)", "shared_column_major(2, 256)"),
+        ("[m % i32(2), i32(0)]", "[m % i32(2), i32(1)]"),
+        (", evict='evict_first'", ""),
+        (", evict='evict_first'", ", evict='evict_first', check_bounds=False"),
+        ("= c[()]", "= c[n]"),
+        ("s[i32(0), m]", "s[i32(1), m]"),
+        ("s[i32(0), m]", "s[i32(0), n]"),
+        ("~g[m]", "~g[n]"),
+        ("q: Item[~f32] = ~g", "q: Item[f32] = g"),
+        ("[v, w, o, q]", "[w, v, o, q]"),
+        ("[v, w, o, q]", "[v, w, q, o]"),
+        ("%f %f", "%f %g"),
     ],
 )
 def test_every_other_change_makes_a_difference(old, new):
