@@ -5,8 +5,11 @@ In straight-line code a name is bound to the new value. A name that a run-time l
 and rebinding writes it, because afterwards nobody knows at compile time how often that happened. A second name for a
 tile gets its own copy, which a later pass removes unless one of the two is written.
 
-A tile is written in place by `+=`, by `out=` and by `assign`. A parameter of a helper method is the caller's tile, so
-the caller sees that too.
+A tile is written in place by `+=`, by `x[i] = …`, by `out=` and by `assign`. A parameter of a helper method is the
+caller's tile, so the caller sees that too. Memory is different: names and parts of it show the same elements.
+
+An attribute of an object is a variable of the running kernel if its first assignment names a type. Any other one exists
+while the kernel is compiled, so run-time control flow cannot set it; what it can do is write its tile in place.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ SYMBOLS: Mapping[Op, str] = {
 
 ADVICE: Mapping[Op, str] = {
     ast.Pow: "multiply, or use self.exp and self.log",
-    ast.MatMult: "products of matrices are not available in this version",
+    ast.MatMult: "multiply matrices with self.dot",
 }
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from tilekit.diag import errors
 from tilekit.lang import handover
+from tilekit.lang.access import Access
 from tilekit.lang.expressions import Expressions
 from tilekit.lang.frame import Frame
 
 
-class Scopes(Expressions):
+class Scopes(Access):
     """Evaluates lambdas and comprehensions."""
 
     def unpack(self, target: ast.expr, value: Any, *, since: int | None = None) -> None:
