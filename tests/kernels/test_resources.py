@@ -4,6 +4,7 @@
 import pytest
 import torch
 
+import tilekit as tilus
 from tests.kernels import test_int8_matmul, test_layer_norm, test_rms_norm, test_softmax, test_transpose
 from tests.kernels.attention import test_flash_attention, test_paged_attention
 from tests.kernels.machines import poisoned
@@ -17,6 +18,7 @@ from tests.kernels.matmul import (
     test_matmul_v4,
     test_matmul_v5,
 )
+from tilekit import float32
 
 F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
 
@@ -108,3 +110,29 @@ def test_no_two_threads_want_one_bank_at_a_time(name):
     counters = handle.last.last_run.counters
     assert counters["bank_conflicts"] == 0
     assert (counters["mma"] > 0) == (name != "decode")
+
+
+class RowMajorTranspose(tilus.Script):
+    """A transpose through a tile that is laid out row by row: its columns lie in one bank each."""
+
+    def __call__(self, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        tile = self.shared_tensor(dtype=float32, shape=[32, 32])
+        self.annotate_layout(tile, self.cuda.shared_layout([32, 32]))
+        gx = self.global_view(x_ptr, dtype=float32, shape=[32, 32])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[32, 32])
+        self.store_shared(tile, self.load_global(gx, offsets=[0, 0], shape=[32, 32]))
+        self.sync()
+        turned = self.load_shared(tile.transpose())
+        # threads side by side take elements side by side, so that they write whole rows
+        self.annotate_layout(turned, self.cuda.default_register_layout(1, float32, [32, 32]))
+        self.store_global(gy, turned, offsets=[0, 0])
+
+
+def test_a_tile_laid_out_row_by_row_has_the_conflicts_that_others_avoid():
+    x, y = torch.randn(2, 32, 32)
+    kernel = RowMajorTranspose()
+    kernel(x, y)
+    assert torch.equal(y, x.T)
+    assert kernel.last.last_run.counters["bank_conflicts"] > 0
