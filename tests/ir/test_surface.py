@@ -282,7 +282,11 @@ class Kernel(tilus.Script):
             "printf: %s in '%s' prints no number",
             "use %d for integers, %f, %e or %g for floats, %p for pointers, %% for a percent sign",
         ),
-        ("self.printf('%d', x)", "printf needs numbers, got a float32[8, 16] tile", None),
+        (
+            "self.printf('%d', x)",
+            "printf needs numbers, got a float32[8, 16] tile",
+            "print a tensor with self.print_tensor",
+        ),
         ("self.assume(n)", "assume needs a condition, got int32", "compare it: self.assume(n % 16 == 0)"),
         ("self.assume(3 < 2)", "this assumption is known to be false", None),
     ],

@@ -60,11 +60,8 @@ def test_part_is_written_along_its_dimensions(dims, shape, at):
     strides = [int(np.prod(shape[dim + 1 :])) for dim in range(len(shape))]
     axes = ["a", "b"][: len(shape)]
     value = " + ".join(["i32(100)", *(f"{axis} * i32({stride})" for axis, stride in zip(axes, strides, strict=True))])
-    made = (
-        f"v: {kind} = register_tensor(axes=[{', '.join(axes)}], init={value})"
-        if axes
-        else f"v: {kind} = register_tensor(init=i32(100))"
-    )
+    over = f"axes=[{', '.join(axes)}], " if axes else ""
+    made = f"v: {kind} = register_tensor({over}init={value})"
     lines = [COUNT, made, f"slice_assign(x, v, offsets=[i32(1), n], dims={dims})", "y: i32[4, 8] = assign(x)"]
     wanted = COUNTED.copy()
     part = 100 + np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
