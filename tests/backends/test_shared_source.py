@@ -168,3 +168,13 @@ def test_the_layouts_of_shared_tensors_are_shown_with_who_and_why():
     assert rows["sa"].layout == "shared_row_major_swizzle([4, 128, 32], 2)"
     assert rows["sa"].why == "so that no two threads want one bank at a time"
     assert rows["acc"].chosen_by == "dot"
+
+
+@pytest.mark.parametrize("name", ["matmul_v4", "matmul_v5", "int8_matmul", "matmul_tf32", "flash_causal"])
+def test_ada_too_has_registers_for_all_tiles(name):
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs pip install 'tilekit[cuda]'")
+    handle, arguments = KERNELS[name]
+    handle.compile(*arguments(), target="sm_89", device="cuda")
+    facts = handle.last.compiled.facts
+    assert 0 < facts.registers <= 255
+    assert (facts.spill_bytes, facts.stack_bytes) == (0, 0)
