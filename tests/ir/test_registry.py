@@ -22,6 +22,7 @@ from tilekit.ir.text import parser
 from tilekit.ir.tools import collect_instructions, verify
 from tilekit.ir.tools.equality import structurally_equal
 from tilekit.lang.methods import KernelMethods
+from tilekit.lowir import prims
 
 SAMPLES = Path(__file__).parent / "samples"
 KERNELS = Path(__file__).parents[1] / "kernels"
@@ -148,12 +149,24 @@ def test_what_is_written_reads_back_and_means_something(opcode):
 CLAIMED = [(opcode, each.name) for opcode in sorted(WRITTEN) for each in registry.claimed(REGISTRY[opcode])]
 
 
-@pytest.mark.parametrize(("opcode", "name"), CLAIMED)
-def test_it_has_code_on_every_target_that_claims_it(opcode, name):
+@cache
+def source(opcode: str, name: str) -> str:
     prog = drivers.optimize_program(written(opcode))
     verify(prog)
-    source, _ = drivers.generate_source(prog, target.parse(name))
-    assert "__global__" in source.text
+    return drivers.generate_source(prog, target.parse(name))[0].text
+
+
+@pytest.mark.parametrize(("opcode", "name"), CLAIMED)
+def test_it_has_code_on_every_target_that_claims_it(opcode, name):
+    assert "__global__" in source(opcode, name)
+
+
+@pytest.mark.parametrize(("opcode", "name"), CLAIMED)
+def test_its_code_calls_what_is_there_on_that_target_and_on_the_cpu(opcode, name):
+    for called in set(re.findall(r"tk::(\w+)", source(opcode, name))):
+        rows = [row for row in prims.PRIMITIVES if row.name.split("<")[0] == f"tk::{called}"]
+        assert rows, f"tk::{called} is in no row of tilekit/lowir/prims.py"
+        assert any(row.on_cpu and target.parse(name).supports(target.parse(row.target)) for row in rows), called
 
 
 @pytest.mark.parametrize("opcode", sorted(REGISTRY))

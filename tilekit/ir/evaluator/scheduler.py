@@ -77,7 +77,7 @@ class _Turn:
 def run_all(blocks: Iterable[Sequence[ThreadGroup]], seed: int) -> None:
     """Run every group of every block to its end; blocks come in their order and take turns in the seed's.
 
-    Where every block on the machine waits, one more comes onto it: it may be the one that the others wait for.
+    Where every block on the machine waits, as many more come onto it: the one that they wait for may be among them.
     """
     dice = random.Random(seed)
     waiting = iter(blocks)
@@ -95,6 +95,6 @@ def run_all(blocks: Iterable[Sequence[ThreadGroup]], seed: int) -> None:
         turns = [turn for block in resident for turn in block if not turn.ended]
         dice.shuffle(turns)
         moved = [turn.take() for turn in turns]
-        if not any(moved) and not admit(1):
+        if not any(moved) and not admit(len(resident)):
             raise turns[0].group.stuck()
         resident[:] = [block for block in resident if not all(turn.ended for turn in block)]
