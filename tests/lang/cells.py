@@ -14,6 +14,7 @@ import linecache
 import math
 import operator
 import random
+import re
 import textwrap
 from dataclasses import dataclass
 from types import CodeType
@@ -187,6 +188,8 @@ def by_python(
     body: str, inputs: Inputs, methods: str = "", base: str = "Self", bases: str = "", **names: Any
 ) -> np.ndarray:
     """What the snippet keeps when Python runs it."""
+    # where a kernel writes a part of a tile, Python binds the name to another tile
+    body = re.sub(r"^(\s*)(\w+)\[(.*)\] = (.*)  # put$", r"\1\2 = \2.put(\3, \4)", body, flags=re.MULTILINE)
     text = textwrap.dedent(bases).replace("PARENT", "Self").replace("CLASS", "Self") + _PLAIN.format(
         base=base, methods=_indented(methods, 4), body=_indented(body, 8)
     )
@@ -255,6 +258,11 @@ class Tile:
 
     def __getitem__(self, at: Any) -> Tile:
         return Tile(self.data[at].copy())
+
+    def put(self, at: Any, value: Any) -> Tile:
+        data = self.data.copy()
+        data[at] = _array(value)
+        return Tile(data)
 
     def _with(self, other: Any, op: Any) -> Tile:
         return Tile(op(self.data, _array(other).astype(self.data.dtype)))

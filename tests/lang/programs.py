@@ -113,7 +113,7 @@ def _block(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scop
 
 @st.composite
 def _statement(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
-    simple = [_tile_assignment, _scalar_assignment, _update, _exchange, _pair, _call, _attribute, _store]
+    simple = [_tile_assignment, _scalar_assignment, _update, _exchange, _pair, _call, _attribute, _store, _put]
     compound = [_branch, _branch, _counted, _unrolled, _while] if scope.depth < 3 else []
     jumps = [_jump] if scope.can_continue else []
     return draw(draw(st.sampled_from([*simple, *compound, *jumps]))(names, scope))
@@ -273,6 +273,13 @@ def _attribute(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], 
         case _:
             first, second = draw(st.permutations(SCALARS))[:2]
             return [f"{first}, {second} = {box}.count, {box}.next()"], scope
+
+
+@st.composite
+def _put(draw: st.DrawFn, names: Names, scope: Scope) -> tuple[list[str], Scope]:
+    """A part of a tile is written; to Python, whose tiles never change, that is another tile (see `cells.py`)."""
+    at = draw(st.sampled_from([f"{draw(_scalar(scope, 1))} % 8", str(draw(st.integers(-8, 7)))]))
+    return [f"{draw(_one(scope.tiles))}[{at}] = {draw(_scalar(scope, 1))}  # put"], scope
 
 
 @st.composite

@@ -79,6 +79,7 @@ def test_an_attribute_is_read_before_a_method_changes_it():
         pair = (ring.stage, ring.next(), ring.stage)
         b = max(ring.stage, ring.next()) * 10 + min(ring.stage, ring.next())
         ring.stage = ring.stage + ring.next()
+        ring.stage += ring.next()
         self.keep(0, a); self.keep(1, pair[0] + pair[1] * 10 + pair[2] * 100); self.keep(2, b); self.keep(3, ring.stage)
         """,
     )

@@ -219,6 +219,20 @@ def test_a_tile_that_a_loop_rebinds_and_updates():
     )
 
 
+def test_a_tile_that_becomes_another_form_of_itself():
+    agrees(
+        """
+        square = self.register_tensor(dtype=int32, shape=[8, 8], init=lambda i, j: i * 9 + j * j)
+        for i in range(n):
+            square = square.transpose() + x
+            square = square.transpose()
+        self.keep(0, square[3]); self.keep(1, square[:, 2])
+        """
+    )
+    inside = printed("a = x.unsqueeze(0)\nfor i in range(n):\n    a = self.reshape(a, [1, 8])\nself.keep(0, a[0])")
+    assert "a = reshape(a)" not in inside, "it would read what it writes"
+
+
 # --------------------------------------------------------------------------------------------------- tiles in branches
 
 

@@ -52,6 +52,8 @@ class Assignment(Calls):
             case ast.Attribute(value=owner, attr=attr):
                 container = self.evaluate(owner)
                 old = self.attribute(container, attr)
+                if self.bindings.variable(container, attr) is not None and self.may_call_methods():
+                    old = self.bindings.snapshot(old)
                 is_alone = self._is_alone(old)
                 if isinstance(old, RegisterTensor) and not is_alone and not self.bindings.may_set(container):
                     is_alone = self._is_detached(old, attr)

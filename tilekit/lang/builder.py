@@ -11,6 +11,8 @@ from tilekit.diag import errors
 from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.dot import DotInst
+from tilekit.ir.instructions.elementwise import Elementwise
 from tilekit.ir.instructions.memory import GlobalViewInst
 from tilekit.ir.stmt import (
     AssignStmt,
@@ -123,7 +125,7 @@ class Builder:
         """
         block = self._blocks[-1]
         last = block[-1] if len(block) > since else None
-        if not isinstance(last, InstStmt) or last.inst.output is not tensor:
+        if not isinstance(last, InstStmt) or last.inst.output is not tensor or not _may_write(last.inst, storage):
             return False
         block[-1] = last.replace(inst=last.inst.replace(output=storage))
         return True
@@ -136,6 +138,17 @@ class Builder:
     def finish(self) -> SeqStmt:
         (statements,) = self._blocks
         return SeqStmt.create(statements)
+
+
+def _may_write(inst: Instruction, storage: Tensor) -> bool:
+    """Whether an instruction may write its result over `storage` while it reads its operands."""
+    match inst:
+        case Elementwise():
+            return True
+        case DotInst():
+            return storage is not inst.a and storage is not inst.b
+        case _:
+            return storage not in inst.inputs
 
 
 def ends(statements: Sequence[Stmt]) -> bool:
