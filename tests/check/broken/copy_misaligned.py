@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An address of an asynchronous copy that is no multiple of its size."""
+
+from tests.check.case import Broken
+from tests.check.originals import ASYNCHRONOUS, OVERLAID, PIPELINED
+
+CASES = (
+    Broken(
+        "copy_from_one_element_further",
+        "misaligned",
+        OVERLAID,
+        here="self.copy_async(gx, tile",
+        source=(("&x_ptr[(int64_t)i * 64 + (int64_t)j]", "&x_ptr[(int64_t)i * 64 + (int64_t)j + 1]"),),
+    ),
+    Broken(
+        "copy_to_two_elements_further",
+        "misaligned",
+        ASYNCHRONOUS,
+        here="self.copy_async(ga, sa",
+        source=(("&sa[sa_swizzled + r * 1024]", "&sa[sa_swizzled + r * 1024 + 2]"),),
+    ),
+    Broken(
+        "copy_to_half_a_vector_further",
+        "misaligned",
+        PIPELINED,
+        here="self.copy_async(gb, sb[free]",
+        source=(("&t_3[sb_swizzled + r * 1024]", "&t_3[sb_swizzled + r * 1024 + 4]"),),
+    ),
+)

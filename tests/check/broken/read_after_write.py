@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No barrier between a store to shared memory and a load by other threads."""
+
+from tests.check.case import Broken
+from tests.check.originals import EXCHANGE_HEADS, THROUGH_SHARED, TRANSPOSE
+
+CASES = (
+    Broken(
+        "transpose_without_sync",
+        "race",
+        TRANSPOSE,
+        here="turned = self.load_shared(",
+        or_here=("self.store_shared(tile",),
+        script=(("            self.sync()\n", ""),),
+    ),
+    Broken(
+        "heads_without_sync",
+        "race",
+        EXCHANGE_HEADS,
+        here="self.load_shared(tile.permute(",
+        or_here=("self.store_shared(tile",),
+        script=(("            self.sync()\n", ""),),
+    ),
+    Broken(
+        "matmul_without_sync_before_dot",
+        "race",
+        THROUGH_SHARED,
+        here="self.dot(self.load_shared(sa)",
+        or_here=(
+            "self.store_shared(sa",
+            "self.store_shared(sb",
+        ),
+        script=((("                self.sync()\n                acc = "), "                acc = "),),
+    ),
+)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared memory is read that nobody has written."""
+
+from tests.check.case import Broken
+from tests.check.originals import PIPELINED, THROUGH_SHARED, TRANSPOSE
+
+CASES = (
+    Broken(
+        "transpose_of_nothing",
+        "uninitialized",
+        TRANSPOSE,
+        here="turned = self.load_shared(",
+        script=(
+            (
+                (
+                    "            self.store_shared(tile, "
+                    "self.load_global(gx, offsets=[row, column], shape=[self.tile_m, self.tile_n]))\n"
+                ),
+                "",
+            ),
+        ),
+    ),
+    Broken(
+        "matmul_without_its_second_tile",
+        "uninitialized",
+        THROUGH_SHARED,
+        here="self.dot(self.load_shared(sa)",
+        script=(
+            (
+                (
+                    "                self.store_shared(sb, "
+                    "self.load_global(gb, offsets=[depth, column], shape=sb.shape))\n"
+                ),
+                "",
+            ),
+        ),
+    ),
+    Broken(
+        "prologue_leaves_out_a_stage",
+        "uninitialized",
+        PIPELINED,
+        here="b = self.load_shared(",
+        script=(
+            (
+                "                self.copy_async(gb, sb[stage]",
+                ("                if stage < self.stages - 2:\n                    self.copy_async(gb, sb[stage]"),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A barrier under a condition that differs between the threads of a block."""
+
+from tests.check.case import Broken
+from tests.check.originals import EXCHANGE_HEADS, THROUGH_SHARED, TRANSPOSE
+
+CASES = (
+    Broken(
+        "half_the_warps_sync_again",
+        "divergence",
+        TRANSPOSE,
+        here="self.sync()",
+        source=(("__syncthreads();", "__syncthreads(); if (tid < 64) __syncthreads();"),),
+    ),
+    Broken(
+        "even_threads_sync_again_in_a_loop",
+        "divergence",
+        THROUGH_SHARED,
+        here="self.sync()  # the tiles are free",
+        script=(
+            (("acc)\n                self.sync()\n"), ("acc)\n                self.sync()  # the tiles are free\n")),
+        ),
+        source=(
+            (
+                ("(acc, t_2, t_3);\n    // sync()\n    __syncthreads();"),
+                ("(acc, t_2, t_3);\n    // sync()\n    __syncthreads(); if (tid % 2 == 0) __syncthreads();"),
+            ),
+        ),
+    ),
+    Broken(
+        "all_but_one_sync_again",
+        "divergence",
+        EXCHANGE_HEADS,
+        here="self.sync()",
+        source=(("__syncthreads();", "__syncthreads(); if (tid != 0) __syncthreads();"),),
+    ),
+)

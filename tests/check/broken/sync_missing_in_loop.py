@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A barrier that not every iteration passes."""
+
+from tests.check.case import Broken
+from tests.check.originals import INT8_MATMUL, THROUGH_SHARED, TUNED
+
+CASES = (
+    Broken(
+        "sync_behind_the_loop",
+        "race",
+        THROUGH_SHARED,
+        here="self.store_shared(sa",
+        or_here=(
+            "self.store_shared(sb",
+            "self.dot(self.load_shared(sa)",
+        ),
+        script=((("acc)\n                self.sync()\n"), ("acc)\n            self.sync()\n")),),
+    ),
+    Broken(
+        "sync_in_the_first_iteration_only",
+        "race",
+        TUNED,
+        here="self.store_shared(sa, a)",
+        or_here=(
+            "self.store_shared(sb, b)",
+            "self.dot(self.load_shared(sa)",
+        ),
+        script=(
+            (
+                ("                self.sync()\n                self.store_shared(sa"),
+                (
+                    "                if depth == 0:\n"
+                    "                    self.sync()\n"
+                    "                self.store_shared(sa"
+                ),
+            ),
+        ),
+    ),
+    Broken(
+        "no_sync_in_the_first_iteration",
+        "race",
+        INT8_MATMUL,
+        here="self.dot(self.load_shared(sa)",
+        or_here=(
+            "self.store_shared(sa, a)",
+            "self.store_shared(sb, b)",
+        ),
+        script=(
+            (
+                ("            self.sync()\n            acc = "),
+                ("            if depth > 0:\n                self.sync()\n            acc = "),
+            ),
+        ),
+    ),
+)

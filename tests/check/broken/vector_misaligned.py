@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A vector access at an address that is no multiple of its size."""
+
+from tests.check.case import Broken
+from tests.check.originals import STACK, THROUGH_SHARED, TRANSPOSE
+
+CASES = (
+    Broken(
+        "load_from_one_element_further",
+        "misaligned",
+        TRANSPOSE,
+        here="self.load_global(gx",
+        source=(
+            (
+                "&x_ptr[(int64_t)(row + i) * (int64_t)n + (int64_t)(column + j)]",
+                "&x_ptr[(int64_t)(row + i) * (int64_t)n + (int64_t)(column + j) + 1]",
+            ),
+        ),
+    ),
+    Broken(
+        "store_to_one_element_further",
+        "misaligned",
+        STACK,
+        here="self.load_global(gx",
+        source=(
+            (
+                "tk::store_shared_16(&tile[tile_at + r * 512], &t[",
+                "tk::store_shared_16(&tile[tile_at + r * 512 + 1], &t[",
+            ),
+        ),
+    ),
+    Broken(
+        "matrix_rows_from_one_element_further",
+        "misaligned",
+        THROUGH_SHARED,
+        here="self.dot(self.load_shared(sa)",
+        source=(("(r % 2 * 16)) + r / 2 * 512]", "(r % 2 * 16)) + r / 2 * 512 + 1]"),),
+    ),
+)
