@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiles travel through shared memory in layouts drawn at random, in parts and turned, and arrive as they were."""
+"""Tiles in layouts drawn at random travel through shared memory, in parts and turned, and arrive as they were."""
 
 import math
 import random
@@ -9,7 +9,7 @@ import pytest
 
 from tilekit import config, drivers, target
 from tilekit.dtypes import numpy_dtype, parse
-from tilekit.ir.layout import shared_layout
+from tilekit.ir.layout import ops, shared_layout
 from tilekit.ir.layout.digits import Digit, Replica
 from tilekit.ir.layout.register_layout import RegisterLayout, from_digits
 from tilekit.ir.layout.shared_layout import Mode, SharedLayout, Swizzle
@@ -88,12 +88,12 @@ class Journeys:
         self.wanted: list[np.ndarray] = []
         self.x = np.arange(4096).astype(numpy_dtype(parse(self.dtype)))
         for number in range(count):
-            self.draw.random.choice([self.whole, self.turned, self.part])(number)
+            self.draw.random.choice([self.whole, self.turned, self.part, self.taken, self.replaced])(number)
         size = sum(part.size for part in self.wanted)
         self.text = "\n".join(
             [
                 f"@kernel(grid=[i32(1), i32(1), i32(1)], warps={WARPS}, divisibility={{x: 16, y: 16}})",
-                f"def journeys(x: ~{self.dtype}, y: ~{self.dtype}):",
+                f"def journeys(zero: i32, x: ~{self.dtype}, y: ~{self.dtype}):",
                 *(f"    {line}" for line in self.lines),
             ]
         )
@@ -104,33 +104,45 @@ class Journeys:
         return f"{f'Shared[{inner}]' if kind == 'shared' else inner} @ {layout}"
 
     def arrive(self, number: int, source: str, shape: list[int], wanted: np.ndarray) -> None:
-        """Load a shared tensor and store it behind what was stored before."""
+        """Load a shared tensor, and store it."""
+        layout = self.draw.registers(shape)
+        self.lines.append(f"b{number}: {self.tensor('register', shape, layout)} = load_shared({source})")
+        self.store(number, f"b{number}", shape, wanted)
+
+    def store(self, number: int, tile: str, shape: list[int], wanted: np.ndarray) -> None:
+        """Store a tile behind what was stored before."""
         begin = sum(part.size for part in self.wanted)
         zeros = ", ".join(["i32(0)"] * len(shape))
         dims = ", ".join(map(str, range(len(shape))))
         extents = ", ".join(f"i32({n})" for n in shape)
         self.lines += [
-            f"b{number}: {self.tensor('register', shape, self.draw.registers(shape))} = load_shared({source})",
             f"h{number}: Global[{self.dtype}[{extents}]] = global_view(ptr=y + i32({begin}))",
-            f"store_global(h{number}, b{number}, offsets=[{zeros}], dims=[{dims}])",
+            f"store_global(h{number}, {tile}, offsets=[{zeros}], dims=[{dims}])",
         ]
         self.wanted.append(wanted)
 
-    def leave(self, number: int, shape: list[int]) -> tuple[str, SharedLayout, np.ndarray]:
-        """Load a tile and store it into a shared tensor."""
+    def load(self, number: int, shape: list[int], layout: RegisterLayout) -> np.ndarray:
+        """Load the first elements as a tile."""
         zeros = ", ".join(["i32(0)"] * len(shape))
         dims = ", ".join(map(str, range(len(shape))))
         extents = ", ".join(f"i32({n})" for n in shape)
-        layout = self.draw.memory(shape)
         self.lines += [
             f"g{number}: Global[{self.dtype}[{extents}]] = global_view(ptr=x)",
-            f"a{number}: {self.tensor('register', shape, self.draw.registers(shape))} = "
+            f"a{number}: {self.tensor('register', shape, layout)} = "
             f"load_global(g{number}, offsets=[{zeros}], dims=[{dims}])",
+        ]
+        return self.x[: math.prod(shape)].reshape(shape)
+
+    def leave(self, number: int, shape: list[int]) -> tuple[str, SharedLayout, np.ndarray]:
+        """Load a tile and store it into a shared tensor."""
+        tile = self.load(number, shape, self.draw.registers(shape))
+        layout = self.draw.memory(shape)
+        self.lines += [
             f"s{number}: {self.tensor('shared', shape, layout)} = shared_tensor()",
             f"store_shared(s{number}, a{number})",
             "sync()",
         ]
-        return f"s{number}", layout, self.x[: math.prod(shape)].reshape(shape)
+        return f"s{number}", layout, tile
 
     def whole(self, number: int) -> None:
         shape = self.draw.shape()
@@ -149,14 +161,48 @@ class Journeys:
     def part(self, number: int) -> None:
         shape = self.draw.shape()
         source, layout, tile = self.leave(number, shape)
-        kept = sorted(self.draw.random.sample(range(len(shape)), self.draw.random.randint(1, len(shape))))
-        starts = [0 if d in kept else self.draw.random.randrange(n) for d, n in enumerate(shape)]
+        kept, offsets, at = self.place(shape)
         other = [shape[d] for d in kept]
         view = self.tensor("shared", other, layout.slice(kept))
-        offsets = ", ".join(f"i32({start})" for start in starts)
         self.lines.append(f"v{number}: {view} = slice_shared({source}, offsets=[{offsets}], dims={kept})")
-        at = tuple(slice(None) if d in kept else start for d, start in enumerate(starts))
         self.arrive(number, f"v{number}", other, tile[at])
+
+    def place(self, shape: list[int]) -> tuple[list[int], str, tuple[slice | int, ...]]:
+        """Some dimensions, and where a slice along them begins: known when it is compiled, or not."""
+        kept = sorted(self.draw.random.sample(range(len(shape)), self.draw.random.randint(1, len(shape))))
+        starts = [0 if d in kept else self.draw.random.randrange(n) for d, n in enumerate(shape)]
+        zero = self.draw.random.choice(["", "zero + "])
+        offsets = ", ".join(f"{'' if d in kept else zero}i32({start})" for d, start in enumerate(starts))
+        return kept, offsets, tuple(slice(None) if d in kept else start for d, start in enumerate(starts))
+
+    def registers_of_part(self, layout: RegisterLayout, kept: list[int]) -> RegisterLayout:
+        """Where a part of a tile lies: where the tile has it, or anywhere."""
+        if self.draw.random.random() < 0.3:
+            return self.draw.registers([layout.shape[d] for d in kept])
+        return ops.reduce(layout, [d for d in range(len(layout.shape)) if d not in kept])
+
+    def taken(self, number: int) -> None:
+        shape = self.draw.shape()
+        layout = self.draw.registers(shape)
+        tile = self.load(number, shape, layout)
+        kept, offsets, at = self.place(shape)
+        other = [shape[d] for d in kept]
+        part = self.tensor("register", other, self.registers_of_part(layout, kept))
+        self.lines.append(f"p{number}: {part} = slice_register(a{number}, offsets=[{offsets}], dims={kept})")
+        self.store(number, f"p{number}", other, tile[at])
+
+    def replaced(self, number: int) -> None:
+        shape = self.draw.shape()
+        layout = self.draw.registers(shape)
+        tile = self.load(number, shape, layout).copy()
+        kept, offsets, at = self.place(shape)
+        part = self.tensor("register", [shape[d] for d in kept], self.registers_of_part(layout, kept))
+        self.lines += [
+            f"p{number}: {part} = register_tensor(init={self.dtype}({'77' if self.dtype == 'i8' else '77.0'}))",
+            f"slice_assign(a{number}, p{number}, offsets=[{offsets}], dims={kept})",
+        ]
+        tile[at] = 77
+        self.store(number, f"a{number}", shape, tile)
 
 
 @pytest.mark.parametrize("to", [target.SM80, target.SM90A], ids=str)
@@ -166,7 +212,7 @@ def test_tiles_arrive_as_they_were(seed, to):
     prog = parser.parse_program(journeys.text)
     verify(prog)
     made = drivers.build_program(prog, to, DeviceKind.CPU, config.resolve())
-    made.load(DeviceKind.CPU, config.resolve()).launch([journeys.x, journeys.y])
+    made.load(DeviceKind.CPU, config.resolve()).launch([0, journeys.x, journeys.y])
     begin = 0
     for number, part in enumerate(journeys.wanted):
         found = journeys.y[begin : begin + part.size].reshape(part.shape)

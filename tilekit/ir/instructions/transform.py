@@ -230,6 +230,10 @@ class SliceRegisterInst(Instruction, opcode="slice_register", effects=PURE, orde
         shape = tuple(x.shape[d] for d in dims) if output is None else output.shape
         return SliceRegisterInst(result_tile(x.dtype, shape, output), x, tuple(offsets), tuple(dims))
 
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        """Whole rows lie as those of the tile do; where the tile has rows in other threads, each gets a copy."""
+        return _rest(self.x, self.register_output, self.dims, known)
+
     def execute(self, machine: Machine) -> Steps:
         value, out = machine.read(self.x), self.register_output
         at = box(machine, self.x, self.offsets, self.dims, out.shape)
@@ -256,6 +260,10 @@ class SliceAssignInst(Instruction, opcode="slice_assign", effects=PURE, order=2)
         check_offsets("a slice", len(x.shape), offsets)
         check_slice(x.shape, offsets, dims, value.shape)
         return SliceAssignInst(None, x, value, tuple(offsets), tuple(dims))
+
+    def propose(self, known: Layouts, ctx: LayoutContext) -> Layouts:
+        """As of a slice that is taken."""
+        return _rest(self.x, self.value, self.dims, known)
 
     def execute(self, machine: Machine) -> Steps:
         whole, part = machine.read(self.x), machine.read(self.value)
@@ -296,6 +304,14 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
 def _reshape(machine: Machine, x: RegisterTensor, output: RegisterTensor) -> None:
     value = machine.read(x)
     machine.write(output, value.data.reshape(output.shape), value.defined.reshape(output.shape))
+
+
+def _rest(x: RegisterTensor, part: RegisterTensor, dims: Sequence[int], known: Layouts) -> Layouts:
+    """Where a part of `x` lies that has all of its elements along `dims`."""
+    whole = list(dims) == sorted(dims) and all(x.shape[d] == n for d, n in zip(dims, part.shape, strict=True))
+    if not whole or x not in known or part in known:
+        return {}
+    return {part: ops.reduce(known[x], [d for d in range(len(x.shape)) if d not in dims])}
 
 
 def _both_ways(

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from tilekit import dtypes
 from tilekit.backends.context import Context
@@ -98,10 +100,8 @@ def slice_register(inst: SliceRegisterInst, ctx: Context) -> None:
     if not _at_home(inst):
         _through_memory(inst, ctx)
         return
-    for condition, moves in _moves(inst, out.layout, ctx):
-        with ctx.only_if(condition):
-            for register, of_whole in enumerate(moves):
-                builder.store(registers, register, ctx.read(x, of_whole))
+    with _moves(inst, out.layout, ctx) as (register, of_whole):
+        builder.store(registers, register, ctx.read(x, of_whole))
 
 
 @emitter(SliceAssignInst, workspace=_bytes)
@@ -112,41 +112,52 @@ def slice_assign(inst: SliceAssignInst, ctx: Context) -> None:
         _through_memory(inst, ctx)
         return
     rest = ops.reduce(x.layout, _dropped(inst))
-    for condition, moves in _moves(inst, rest, ctx):
-        with ctx.only_if(condition):
-            for register, of_whole in enumerate(moves):
-                source = ctx.register_of(rest, value.layout, _int(register))
-                builder.store(registers, of_whole, ctx.read(value, source))
+    with _moves(inst, rest, ctx) as (register, of_whole):
+        builder.store(registers, of_whole, ctx.read(value, ctx.register_of(rest, value.layout, register)))
 
 
+@contextmanager
 def _moves(
     inst: SliceRegisterInst | SliceAssignInst, part: RegisterLayout, ctx: Context
-) -> list[tuple[Expr | None, list[int]]]:
-    """For each place where the slice may begin: the condition for it, and the register of the whole for each of ours."""
-    dropped = _dropped(inst)
-    starts = [inst.offsets[dim] for dim in dropped]
-    places = [
-        range(inst.x.shape[dim]) if (first := scalar.constant_value(start)) is None else [first]
-        for dim, start in zip(dropped, starts, strict=True)
-    ]
-    held = [part.get_global(local_index=r, spatial_index=0) for r in range(part.local_size)]
-    found: list[tuple[Expr | None, list[int]]] = []
-    for place in itertools.product(*places):
-        condition: Expr | None = None
-        for start, first in zip(starts, place, strict=True):
-            if not scalar.is_constant(start):
-                here = scalar.eq(*scalar.promote(start, _int(first)))
-                condition = here if condition is None else scalar.logical_and(condition, here)
-        found.append((condition, [inst.x.layout.get_local(_index(inst, index, place)) for index in held]))
-    return found
+) -> Generator[tuple[Expr, Expr]]:
+    """A loop over the registers of the part, each with the one of the whole tile that goes with it.
+
+    Registers have no address, so a slice that may begin anywhere is looked for among all places where it can.
+    """
+    starts: dict[int, Expr] = {}
+    with ExitStack() as blocks:
+        for dim in _dropped(inst):
+            begin = inst.offsets[dim]
+            if scalar.is_constant(begin):
+                starts[dim] = _int(scalar.constant_value(begin))
+            else:
+                starts[dim] = blocks.enter_context(ctx.each_register(inst.x.shape[dim], "at"))
+                blocks.enter_context(ctx.only_if(scalar.eq(*scalar.promote(begin, starts[dim]))))
+        register = blocks.enter_context(ctx.each_register(part.local_size))
+        inside = ctx.register_of(part, ops.reduce(inst.x.layout, _dropped(inst)), register)
+        yield register, _register_of_whole(inst.x.layout, inside, starts)
 
 
-def _index(inst: SliceRegisterInst | SliceAssignInst, index: Sequence[int], place: Sequence[int]) -> list[int]:
-    """The index in the whole tile of an element of the part."""
-    found = [0] * len(inst.x.shape)
-    for dim, component in (*zip(inst.dims, index, strict=True), *zip(_dropped(inst), place, strict=True)):
-        found[dim] = component
-    return found
+def _register_of_whole(whole: RegisterLayout, inside: Expr, starts: Mapping[int, Expr]) -> Expr:
+    """The register in which a tile has what its part at `starts` has in the register `inside`."""
+    total: Expr = _int(0)
+    weight, done = 1, 1
+    kept = math.prod(digit.extent for digit in whole.local_digits if digit.dim not in starts)
+    for is_cut, run in itertools.groupby(reversed(whole.local_digits), lambda digit: digit.dim in starts):
+        together = list(run)
+        for digit in together if is_cut else ():
+            place = scalar.floordiv(starts[digit.dim], _int(digit.stride))
+            if digit.end < whole.shape[digit.dim]:
+                place = scalar.mod(place, _int(digit.extent))
+            total = scalar.add(scalar.mul(place, _int(weight)), total)
+            weight *= digit.extent
+        if not is_cut:
+            extent = math.prod(digit.extent for digit in together)
+            value = scalar.floordiv(inside, _int(done))
+            value = value if done * extent == kept else scalar.mod(value, _int(extent))
+            total = scalar.add(scalar.mul(value, _int(weight)), total)
+            weight, done = weight * extent, done * extent
+    return total
 
 
 def _through_memory(inst: SliceRegisterInst | SliceAssignInst, ctx: Context) -> None:
