@@ -99,8 +99,6 @@ IN_KERNELS = {
 # instructions on several tensors without a rule for how these lie to one another, and why
 WITHOUT_A_RULE = {
     "copy_async": "it brings every element to any place",
-    "slice_register": "what a thread does not hold comes through shared memory",
-    "slice_assign": "what a thread does not hold comes through shared memory",
 }
 
 KERNEL = """
