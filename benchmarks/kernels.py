@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from tests.kernels.test_layer_norm import LAYER_NORM
+from tests.kernels.test_rms_norm import RMS_NORM
 from tests.kernels.test_softmax import SOFTMAX
+from tests.kernels.test_transpose import TRANSPOSE
 from tests.kernels.test_vector_add import ADD
 from tilekit.runtime import benchmark
 
@@ -60,6 +62,26 @@ def cases() -> Iterator[Case]:
                 ),
                 2 * m * k * dtype.itemsize,
             )
+            # an input of zeros leaves the residual as it is, however often the kernel adds to it
+            zeros, rms = torch.zeros_like(a), torch.full_like(a, float("nan"))
+            yield (
+                f"rms_norm {short}[{m}, {k}]",
+                lambda a=a, z=zeros, g=gamma, o=rms, dtype=dtype: RMS_NORM[dtype](*a.shape, 1e-6, z, a, g, o),
+                {"torch": lambda a=a, z=zeros, g=gamma: torch.nn.functional.rms_norm(a + z, a.shape[1:], g, 1e-6)},
+                lambda a=a, g=gamma, o=rms: _relative(
+                    o, torch.nn.functional.rms_norm(a.double(), a.shape[1:], g.double(), 1e-6)
+                ),
+                4 * m * k * dtype.itemsize,
+            )
+            if dtype in TRANSPOSE:
+                turned = torch.full((k, m), float("nan"), device="cuda", dtype=dtype)
+                yield (
+                    f"transpose {short}[{m}, {k}]",
+                    lambda a=a, o=turned, dtype=dtype: TRANSPOSE[dtype](*a.shape, a, o),
+                    {"torch": lambda a=a: a.T.contiguous()},
+                    lambda a=a, o=turned: _relative(o, a.T.double()),
+                    2 * m * k * dtype.itemsize,
+                )
 
 
 def measure() -> dict[str, Any]:
