@@ -40,3 +40,33 @@ def test_a_class_inside_of_another_one_has_its_own():
     x, y = torch.randint(-99, 99, (2, 50), dtype=torch.int32)
     cell(cell_of)["Outer"].Inner()(50, x, y)
     assert torch.equal(y, x * 150 + 50)
+
+
+def test_a_class_of_objects_has_its_own():
+    text = """
+    class Ring(tilus.Class):
+        def __init__(self):
+            super().__init__()
+            self.__stage: int32 = 0
+
+        def __moved(self, by: int32):
+            self.__stage += by
+            return self.__stage
+
+        def turn(self, by: int32):
+            return self.__moved(by)
+
+    class Kernel(tilus.Script):
+        def __call__(self, n: int32, y: ~int32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 1
+            ring = Ring()
+            for i in range(n):
+                ring.turn(i)
+            self.__last = ring.turn(100)
+            gy = self.global_view(y, dtype=int32, shape=[8])
+            self.store_global(gy, self.register_tensor(dtype=int32, shape=[8], init=self.__last), offsets=[0])
+    """
+    y = torch.zeros(8, dtype=torch.int32)
+    cell(text)["Kernel"]()(5, y)
+    assert (y == 110).all()

@@ -100,6 +100,23 @@ def test_an_element_keeps_the_value_it_had():
     )
 
 
+def test_an_element_decides():
+    agrees(
+        """
+        turns = 0
+        while x[0].item() > 0 and turns < 20:
+            x = x - 7
+            turns += 1
+        if y[1].item() > 0 or (turns > 2 and y[2].item() < y[3].item()):
+            turns += 100
+        k = y[4].item() if n > 2 else y[5].item()
+        for i in range(y[0].item() % 5):
+            k = k + i
+        self.keep(0, turns); self.keep(1, k)
+        """
+    )
+
+
 def test_the_elements_of_a_small_tile_are_a_list():
     agrees_after(
         SQUARE,

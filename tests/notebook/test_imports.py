@@ -21,6 +21,8 @@ def rewritten(text: str) -> str:
         ("import tilus as tl", "import tilekit as tl"),
         ("import tilus.utils as u", "import tilekit.utils as u"),
         ("import tilus.ir.prog", "tilus = __import__('tilekit.ir.prog')"),
+        ("from tilus.hidet.ir.dtypes import float16", "from tilekit.dtypes import float16"),
+        ("import tilus.hidet.ir.type as t", "import tilekit.dtypes as t"),
         ("import torch, tilus, numpy as np", "import torch\nimport tilekit as tilus\nimport numpy as np"),
         ("from tilus import float32 as f, int32", "from tilekit import float32 as f, int32"),
         ("from tilus.utils import cdiv", "from tilekit.utils import cdiv"),
@@ -47,6 +49,13 @@ def test_a_rewritten_import_of_a_submodule_loads_it_and_binds_the_package():
     exec(compile(imports.rewrite_imports(ast.parse("import tilus.ir.prog")), "<cell>", "exec"), names)
     assert names["tilus"] is tilekit
     assert "tilekit.ir.prog" in sys.modules
+
+
+def test_types_are_found_where_tilus_has_them():
+    names: dict[str, object] = {}
+    exec(compile(imports.rewrite_imports(ast.parse("import tilus.hidet.ir.dtypes")), "<cell>", "exec"), names)
+    assert names["tilus"].hidet.ir.dtypes.float16 is tilekit.float16
+    assert names["tilus"].hidet.ir.DataType is tilekit.DataType
 
 
 def test_rewriting_touches_nothing_in_the_process():

@@ -16,6 +16,11 @@ def module_for(name: str) -> str:
     return _ELSEWHERE.get(name, f"tilekit{name.removeprefix(TILUS)}")
 
 
+def _loaded_for(name: str) -> str:
+    """The module to load for `import name`, in which the names on the way are found."""
+    return module_for(name.rpartition(".")[0] if name in _ELSEWHERE else name)
+
+
 def is_tilus(name: str | None) -> bool:
     return name is not None and (name == TILUS or name.startswith(f"{TILUS}."))
 
@@ -33,7 +38,7 @@ class _Imports(ast.NodeTransformer):
                 found.append(ast.Import([ast.copy_location(new, alias)]))
             else:
                 # `import tilus.ir.prog` loads the module and binds the package
-                load = ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(module_for(alias.name))], [])
+                load = ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(_loaded_for(alias.name))], [])
                 found.append(ast.Assign([ast.Name(TILUS, ast.Store())], load))
         return [ast.fix_missing_locations(ast.copy_location(statement, node)) for statement in found]
 
