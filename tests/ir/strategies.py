@@ -396,20 +396,24 @@ class Writer:
             return self.together(scope, made, inst)
         return self.together(scope, made, inst, result=inst.output)
 
-    def part(self, shape):
-        """Constant offsets, dimensions and extents of a box in a tensor of this shape."""
+    def part(self, shape, scope):
+        """Offsets, dimensions and extents of a box in a tensor of this shape; the offsets known now or at run time."""
         dims = [dim for dim in range(len(shape)) if self.maybe()]
-        extents = [shape[dim] // self.pick([1, 2]) or 1 for dim in dims]
+        extents = [max(shape[dim] // self.pick([1, 2]), 1) for dim in dims]
         along = dict(zip(dims, extents, strict=True))
-        starts = [
-            self.draw(st.integers(0, (extent - along.get(dim, 1)) // along.get(dim, 1))) * along.get(dim, 1)
-            for dim, extent in enumerate(shape)
-        ]
-        return [scalar.constant(I32, start) for start in starts], dims, extents
+        return [self.start(extent, along.get(dim, 1), scope) for dim, extent in enumerate(shape)], dims, extents
+
+    def start(self, size, extent, scope):
+        """A multiple of `extent` from which on so many of `size` elements lie inside."""
+        places = size // extent
+        place = scalar.constant(I32, self.draw(st.integers(0, places - 1)))
+        if self.maybe():  # extents are powers of two
+            place = scalar.bitwise_and(self.expr(I32, scope), scalar.constant(I32, places - 1))
+        return scalar.mul(place, scalar.constant(I32, extent))
 
     def slice_register(self, scope):
         def move(x):
-            offsets, dims, extents = self.part(x.shape)
+            offsets, dims, extents = self.part(x.shape, scope)
             tile = RegisterTensor.create(x.dtype, extents, name=self.draw(names))
             return transform.SliceRegisterInst.create(x, offsets, dims, tile)
 
@@ -418,7 +422,7 @@ class Writer:
     def slice_assign(self, scope):
         made = self.fresh(self.pick(expressions.SCALARS), self.pick([s for s in SHAPES if s]), scope)
         x = made.output
-        offsets, dims, extents = self.part(x.shape)
+        offsets, dims, extents = self.part(x.shape, scope)
         value = self.fresh(x.dtype, extents, scope)
         inst = transform.SliceAssignInst.create(x, value.output, offsets, dims)
         return self.together(scope, made, value, inst, result=x)
@@ -463,7 +467,7 @@ class Writer:
 
     def slice_shared(self, scope):
         def look(x):
-            offsets, dims, extents = self.part(x.shape)
+            offsets, dims, extents = self.part(x.shape, scope)
             dims, extents = zip(*self.shuffled(*zip(dims, extents, strict=True)), strict=True) if dims else ((), ())
             view = SharedTensor.create(x.dtype, extents, name=self.draw(names))
             return shared.SliceSharedInst.create(x, offsets, dims, view)
@@ -482,7 +486,7 @@ class Writer:
         """A tile stored over a part of another one."""
         x = self.pick(scope.tiles)
         made = self.buffer(scope, x.dtype, x.shape)
-        offsets, dims, extents = self.part(x.shape)
+        offsets, dims, extents = self.part(x.shape, scope)
         part = SharedTensor.create(x.dtype, extents, name=self.draw(names))
         view = shared.SliceSharedInst.create(made.output, offsets, dims, part)
         value = self.fresh(x.dtype, extents, scope)
