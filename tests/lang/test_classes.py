@@ -199,6 +199,52 @@ def test_the_phase_of_a_ring():
     )
 
 
+POINT = """
+class Point(CLASS):
+    def __init__(self, a=3, *, b=4):
+        super().__init__()
+        self.a: int32 = a
+        self.b: int = b
+
+    def add(self, k: int32 = 1, *rest):
+        self.a += k
+        for r in rest:
+            self.a += r
+
+    def pair(self):
+        return [self.a, self.b]
+
+    def swap(self, other):
+        self.a, other.a = other.a, self.a
+
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "p = Point(b=7); p.add(); p.add(n, 2, 3); self.keep(0, p.a + p.b)",
+        "p = Point()\nfor i in range(n):\n    z = p.pair()\n    p.add()\n    x = x + z[0]\nself.keep(0, x)",
+        "p, q = Point(n), Point(m)\nfor i in range(3):\n    p.swap(q)\n    p.a += 1\nself.keep(0, p.a - q.a * 50)",
+        "p = Point(n)\np.a, k = 5, p.a\nfor i in range(3): p.a, k = k, p.a + i\nself.keep(0, p.a); self.keep(1, k)",
+        "p, q = Point(1), Point(2); p.a = q.a = n; q.a += 1; self.keep(0, p.a * 100 + q.a)",
+        "p = Point(n); f = lambda k: p.a + k; a = f(1); p.add(5); b = f(1); self.keep(0, a * 100 + b)",
+        "ps = [Point(k) for k in (1, n, m)]\nfor p in ps: p.add(2)\nself.keep(0, sum([p.a for p in ps]))",
+        "p = Point(n); k = (p.a if n > 2 else p.b) + (p.pair()[0] if m > 0 else 0); self.keep(0, k)",
+        "p = Point(n)\nwhile (k := p.a) > -5:\n    p.a -= 2\n    x = x + k\nself.keep(0, x)",
+        "p = Point(n)\nfor p.b in [1, 2]: p.add(p.b)\nself.keep(0, p.a)",
+        "p = Point(n); p.a: int32 = 7; p.add(2); self.keep(0, p.a)",
+        "p = Point(2)\nfor i in self.range(p.a, n + 3, unroll=2):\n    p.add(i)\n    x = x + p.a\nself.keep(0, x)",
+        "p = Point(1)\nfor i in range(n):\n    y = y + x[p.a].item()\n    p.a = (p.a + 1) % 4\nself.keep(0, y)",
+        "p, q = Point(), Point(); self.keep(0, int(p is q) + 2 * int(p in [q, p]) + 4 * int(0 < p.a < n))",
+        "self.on: boolean = True\nfor i in range(8):\n    self.on = self.on and i != n\n    if self.on: x = x + 1\n"
+        "self.keep(0, x)",
+    ],
+)
+def test_attributes_wherever_python_has_them(body):
+    agrees_with(POINT, body)
+
+
 # -------------------------------------------------------------------------------------------- what classes are made of
 
 FAMILY = (
