@@ -28,7 +28,10 @@ TK_DEVICE void cp_async(void* shared, const void* global, int read_bytes) {
 
 template <int N>
 TK_DEVICE void cp_async_evict_first(void* shared, const void* global, int read_bytes) {
-  const uint32_t to = shared_address(shared);
+  // A part of the address that is the same in all threads stays out of the instruction: for such a copy with a hint
+  // ptxas 13.0 names an odd uniform register (sm_90, LDGSTS [R+UR0], desc[UR1]), which is an illegal instruction.
+  uint32_t to;
+  asm("and.b32 %0, %1, 0xffffff;" : "=r"(to) : "r"(shared_address(shared)));
   const uint64_t from = __cvta_generic_to_global(global);
   uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
