@@ -385,7 +385,7 @@ AFTER = "is used after its memory was freed; it is freed here"
         ),
         (
             ["copy_async_wait_group(n=-1)"],
-            "line 1: copy_async_wait_group needs how many groups may be left, a compile-time integer, got -1",
+            "line 1: copy_async_wait_group cannot leave -1 groups; 0 waits for all",
         ),
         (
             [HALF, "d: f32[4, 4] = dot(h, h, None)"],

@@ -110,10 +110,14 @@ class CopyAsyncWaitGroupInst(Instruction, opcode="copy_async_wait_group"):
 
     @staticmethod
     def create(n: int) -> CopyAsyncWaitGroupInst:
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+        if isinstance(n, bool) or not isinstance(n, int):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError(
                 "TK106",
                 f"copy_async_wait_group needs how many groups may be left, a compile-time integer, got {describe(n)}",
+            )
+        if n < 0:
+            raise errors.LanguageError(
+                "TK104", f"copy_async_wait_group cannot leave {n} groups", help="0 waits for all"
             )
         return CopyAsyncWaitGroupInst(None, n)
 
