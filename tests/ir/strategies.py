@@ -509,9 +509,7 @@ class Writer:
         return self.together(scope, made, barrier, copy, *wait, barrier, load, barrier, result=out)
 
     def copy_async(self, scope):
-        # fewer bytes than 4 cannot be copied one by one
-        wide = replace(scope, views=tuple(v for v in scope.views if v.dtype.nbytes >= 4))
-        if (box := self.box(wide)) is None or not box[2]:
+        if (box := self.box(scope)) is None:
             return None
         view, offsets, dims = box
         shape = self.pick([shape for shape in SHAPES if len(shape) == len(dims)])
@@ -521,10 +519,7 @@ class Writer:
         return self.copied(scope, dst, copy, self.waiting())
 
     def copy_async_generic(self, scope):
-        wide = [dtype for dtype in self.pointers if dtype.nbytes >= 4]
-        if not wide:
-            return None
-        dtype, shape = self.pick(wide), self.pick([shape for shape in SHAPES if shape])
+        dtype, shape = self.pick(self.pointers), self.pick(SHAPES)
         dst = SharedTensor.create(dtype, shape, name=self.draw(names))
         copy = copy_async.CopyAsyncGenericInst.create(dst, *self.accesses(scope, dtype, shape))
         return self.copied(scope, dst, copy, self.waiting())

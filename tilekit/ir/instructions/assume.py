@@ -42,7 +42,15 @@ class AssumeMethods(Surface):
         Parameters
         ----------
         cond
-            A condition on scalars; `n % 16 == 0`, several of them joined by `and`, is what accesses profit from.
+            A condition on scalars. What is used of it are divisors and bounds of parameters, several joined by `and`:
+            `n % 16 == 0 and n <= 4096`, said where every run comes to it.
+
+        Raises
+        ------
+        LanguageError
+            TK215 for anything else than a condition, TK110 where it is known to be false.
+        KernelError
+            TK706, in the evaluator alone, where it does not hold.
         """
         if not isinstance(cond, (bool, Expr)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError("TK215", f"assume needs a condition, got {describe(cond)}")

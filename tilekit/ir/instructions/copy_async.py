@@ -175,9 +175,15 @@ class CopyAsyncMethods(Surface):
         check_bounds
             False where the box always lies inside: then nothing is masked.
 
+        Raises
+        ------
+        LanguageError
+            TK212 where dtypes differ, TK213 where dimensions do not fit, TK102 for an unknown `evict`.
+
         Notes
         -----
-        PTX cp.async of 16, 8 or 4 bytes (sm_80): so many must lie side by side, and aligned, in both memories.
+        PTX cp.async of 16, 8 or 4 bytes (sm_80), as many as lie side by side, and aligned, in both memories. Where they
+        are fewer, elements go through a register.
         """
         self._global("copy_async", src)
         self._shared("copy_async", dst)
@@ -186,7 +192,7 @@ class CopyAsyncMethods(Surface):
         self._emit(CopyAsyncInst.create(dst, src, starts, along, evict, check_bounds))
 
     def copy_async_commit_group(self) -> None:
-        """Make a group of the copies started since the last group; it may be empty (PTX cp.async.commit_group)."""
+        """Make a group of the copies since the last group; it may be empty (PTX cp.async.commit_group, sm_80)."""
         self._emit(CopyAsyncCommitGroupInst.create())
 
     def copy_async_wait_group(self, n: int) -> None:
@@ -196,9 +202,18 @@ class CopyAsyncMethods(Surface):
         ----------
         n
             A compile-time integer; 0 waits for every group.
+
+        Raises
+        ------
+        LanguageError
+            TK106 where `n` is not known at compile time, TK104 where it is negative.
+
+        Notes
+        -----
+        What the copies brought is there for the thread that waited; `sync()` makes it so for all. sm_80 or newer.
         """
         self._emit(CopyAsyncWaitGroupInst.create(n))
 
     def copy_async_wait_all(self) -> None:
-        """Wait for every copy that was started, in a group or not (PTX cp.async.wait_all)."""
+        """Wait for every copy that was started, in a group or not (PTX cp.async.wait_all, sm_80)."""
         self._emit(CopyAsyncWaitAllInst.create())

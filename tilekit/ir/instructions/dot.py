@@ -204,6 +204,20 @@ class DotMethods(Surface):
         out
             A tile of the result's shape and dtype to write instead of making a new one; it may be `c`.
 
+        Returns
+        -------
+        RegisterTensor
+            A tile of shape [m, n].
+
+        Raises
+        ------
+        LanguageError
+            TK213 where shapes do not fit, TK212 where dtypes differ or no matrix instruction sums up in `acc_dtype`,
+            TK214 where none multiplies the operands, TK104 where nothing says the dtype of the result.
+        LayoutError
+            TK310 where m, n or k is not made of whole matrix instructions, or the operands do not lie where the warps
+            need them.
+
         Notes
         -----
         Each warp works on its part with PTX mma.sync: m16n8k16 (float16, bfloat16), m16n8k8 (TF32), m16n8k32 (int8);

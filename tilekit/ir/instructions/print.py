@@ -179,7 +179,16 @@ class PrintMethods(Surface):
         tensor
             A tile, a shared tensor, or a global one.
         fmt
-            How to print an element, as in C's printf: `"%6.2f"`. By default as its dtype is printed.
+            How to print an element, as in C's printf: `"%6.2f"`. By default `%g`, and `%d` for integers.
+
+        Raises
+        ------
+        LanguageError
+            TK104, TK212 where the format has not one place, for an element of this dtype.
+
+        Notes
+        -----
+        Every thread of the group waits for the one that prints.
         """
         if not isinstance(tensor, (RegisterTensor, SharedTensor, GlobalTensor)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError(
@@ -196,6 +205,11 @@ class PrintMethods(Surface):
             A format as in C's printf, a compile-time string: `"%d %f\\n"`.
         args
             Scalars, one for each place in the format.
+
+        Raises
+        ------
+        LanguageError
+            TK104 where there are more or fewer of them than places, TK212 where one cannot stand in its place.
         """
         for arg in args:
             if not isinstance(arg, (bool, int, float, Expr, dtypes.Literal)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user

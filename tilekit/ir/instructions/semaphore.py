@@ -69,9 +69,17 @@ class SemaphoreMethods(Surface):
         value
             The value to wait for, an integer.
 
+        Raises
+        ------
+        LanguageError
+            TK215 for anything else than a pointer to an int32.
+        KernelError
+            TK710, on the CPU alone, where nobody is left who could set the value.
+
         Notes
         -----
-        One thread of the group reads with PTX ld.acquire.gpu until the value is there, the others wait for it.
+        One thread of the group reads with PTX ld.acquire.gpu (sm_70) until the value is there, the others wait for it.
+        Blocks start in the order of their numbers: wait for those with smaller ones.
         """
         self._emit(LockSemaphoreInst.create(_pointer("lock_semaphore", semaphore), index("value", value)))
 
@@ -85,9 +93,14 @@ class SemaphoreMethods(Surface):
         value
             The value to set, an integer.
 
+        Raises
+        ------
+        LanguageError
+            TK215 for anything else than a pointer to an int32.
+
         Notes
         -----
-        Every thread of the group comes so far, then one of them writes with PTX st.release.gpu.
+        Every thread of the group comes so far, then one of them writes with PTX st.release.gpu (sm_70).
         """
         self._emit(ReleaseSemaphoreInst.create(_pointer("release_semaphore", semaphore), index("value", value)))
 

@@ -307,14 +307,37 @@ class SharedMethods(Surface):
             The element type.
         shape
             Compile-time integers.
+
+        Returns
+        -------
+        SharedTensor
+            Its elements begin at a multiple of 128 bytes at least; `s[i]` is a view of a part.
+
+        Raises
+        ------
+        LanguageError
+            TK217 where an extent is not known at compile time.
+        CodegenError
+            TK402 where all tensors that are alive at once need more than a block may have: 163 KiB on sm_80, 227 KiB
+            on sm_90.
         """
         return self._emit(AllocateSharedInst.create(SharedTensor.create(dtype, tuple(shape))))
 
     def free_shared(self, tensor: SharedTensor) -> None:
         """Give the memory of a shared tensor back, so that tensors made later may lie there.
 
-        The tensor and all views of it are not used afterwards. Every thread must have finished with it: `sync()` first
-        where others may still read.
+        The tensor and all views of it are not used afterwards, which is checked. Where new memory lies in the old one,
+        the compiler lets the threads wait for one another before it is written.
+
+        Parameters
+        ----------
+        tensor
+            A tensor from `shared_tensor`, not a view of one.
+
+        Raises
+        ------
+        VerificationError
+            TK705 where the tensor, or a view of it, may be used after this; TK191 for a view.
         """
         self._shared("free_shared", tensor)
         self._emit(FreeSharedInst.create(tensor))
@@ -332,9 +355,19 @@ class SharedMethods(Surface):
         out
             A tile of its shape and dtype to load into instead of making a new one.
 
+        Returns
+        -------
+        RegisterTensor
+            A tile of the shape and dtype of `src`, or `out`.
+
+        Raises
+        ------
+        LanguageError
+            TK212, TK213 where `out` has another dtype or shape.
+
         Notes
         -----
-        PTX ldmatrix where the tile lies as matrix instructions want it, else ld.shared of up to 16 bytes.
+        PTX ldmatrix (sm_75) where the tile lies as matrix instructions want it, else ld.shared of up to 16 bytes.
         """
         self._shared("load_shared", src)
         return self._emit(LoadSharedInst.create(src, out))
@@ -362,6 +395,11 @@ class SharedMethods(Surface):
         dims
             With `offsets`, the dimension of `dst` that each tile dimension runs along; by default the last ones.
 
+        Raises
+        ------
+        LanguageError
+            TK212, TK213 where dtypes or shapes differ, or where the part ends outside of `dst` for certain.
+
         Notes
         -----
         PTX stmatrix (sm_90) where the tile lies as matrix instructions give it, else st.shared of up to 16 bytes.
@@ -386,7 +424,17 @@ class SharedMethods(Surface):
         x
             The tensor.
         dims
-            Which dimension of `x` each dimension of the view is.
+            Which dimension of `x` each dimension of the view is, counted from the end if negative.
+
+        Returns
+        -------
+        SharedTensor
+            A view: what is stored in one of them is seen in the other.
+
+        Raises
+        ------
+        LanguageError
+            TK213 where `dims` does not name each dimension once.
         """
         self._shared("permute", x)
         return self._emit(PermuteSharedInst.create(x, _axes(x, dims)))
@@ -400,6 +448,18 @@ class SharedMethods(Surface):
             The tensor.
         shape
             Compile-time integers with as many elements as `x` has.
+
+        Returns
+        -------
+        SharedTensor
+            A view: what is stored in one of them is seen in the other.
+
+        Raises
+        ------
+        LanguageError
+            TK213 where the numbers of elements differ.
+        LayoutError
+            TK310 where the layout of `x` has no such shape.
         """
         self._shared("reshape_shared", x)
         return self._emit(ReshapeSharedInst.create(x, SharedTensor.create(x.dtype, tuple(shape))))

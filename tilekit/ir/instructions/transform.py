@@ -370,6 +370,11 @@ class TransformMethods(Surface):
         ----------
         x
             A tile of two dimensions. Of a shared tensor `s`, `s.transpose()` is a view.
+
+        Raises
+        ------
+        LanguageError
+            TK213 for a tile of more or fewer dimensions.
         """
         self._tile("transpose", x)
         return self._emit(TransposeInst.create(x))
@@ -383,6 +388,11 @@ class TransformMethods(Surface):
             The tile.
         dim
             The dimensions to drop, counted from the end if negative.
+
+        Raises
+        ------
+        LanguageError
+            TK213 where one of them has another extent than 1.
         """
         self._tile("squeeze", x)
         return self._emit(SqueezeInst.create(x, _list(dim, len(x.shape))))
@@ -396,6 +406,11 @@ class TransformMethods(Surface):
             The tile.
         dim
             Where the new dimensions are in the result, counted from its end if negative.
+
+        Raises
+        ------
+        LanguageError
+            TK213 where the result has no such dimensions.
         """
         self._tile("unsqueeze", x)
         rank = len(x.shape) + (1 if isinstance(dim, int) else len(dim))
@@ -412,6 +427,13 @@ class TransformMethods(Surface):
             The tile.
         shape
             Compile-time integers with as many elements as `x` has.
+
+        Raises
+        ------
+        LanguageError
+            TK213 where the numbers of elements differ.
+        LayoutError
+            TK310 where the tile lies so that no layout has the other shape.
         """
         self._tile("reshape", x)
         return self._emit(ReshapeRegisterInst.create(x, RegisterTensor.create(x.dtype, tuple(shape))))
@@ -430,6 +452,12 @@ class TransformMethods(Surface):
             has the shape of `x`, and its dtype as many bits.
         dtype
             The dtype of the result; that of `x` by default.
+
+        Raises
+        ------
+        LanguageError
+            TK212 where the dtype has another size and there is no `layout`, TK213 where a thread would hold more or
+            fewer bits than it does.
         """
         self._tile("view", x)
         target = x.dtype if dtype is None else dtype
@@ -451,6 +479,15 @@ class TransformMethods(Surface):
             A tile, or a shared tensor.
         layout
             A register layout for a tile, a shared layout for a shared tensor; of the tensor's shape.
+
+        Raises
+        ------
+        LanguageError
+            TK215 for a layout of the other kind.
+        LayoutError
+            TK301 where shapes differ, TK310 where an instruction cannot work with this layout.
+        VerificationError
+            TK303 where the layout is for another number of threads.
         """
         if not isinstance(x, (RegisterTensor, SharedTensor)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError("TK215", f"annotate_layout needs a tile or a shared tensor, got {describe(x)}")

@@ -70,6 +70,18 @@ class WorkspaceMethods(Surface):
             True for a workspace of zeros, which the kernel must set to zero again before it ends; False for one that
             holds nothing.
 
+        Returns
+        -------
+        GlobalTensor
+            It is the same memory in every block.
+
+        Raises
+        ------
+        VerificationError
+            TK191 where the shape depends on more than parameters.
+        KernelError
+            TK707, in the evaluator alone, where a kernel leaves a clean workspace dirty.
+
         Notes
         -----
         It begins at a multiple of 128 bytes.
