@@ -32,7 +32,7 @@ from tilekit.runtime import gpu_child, launch_cpu
 from tilekit.runtime.launch import LaunchStats
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
-from tilekit.runtime.manifest import Manifest, Param, Workspace
+from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, nvcc, nvrtc
@@ -43,7 +43,9 @@ from tilekit.transforms.recorder import Recorder
 INCLUDE = Path(__file__).parent / "include"
 
 SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
-CUBIN, LIBRARY = "module/kernel.cubin", "module/lib.so"
+# for each line of the source the number of the shared tensor that it accesses, -1 for none or any
+SHARED_OF_LINES = "module/shared.json"
+CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class CompiledProgram:
     def line_map(self) -> str:
         """JSON: for each line of the source, where its instruction was written, or null."""
         return self.entry.text(LINES)
+
+    def load_checked(self, config: Config) -> CheckRunner:
+        """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
+        compiler = host.require_compiler()
+        entry = build_checked(self.source, compiler, config)
+        cpu = launch_cpu.cpu_device(config.cache_dir, compiler)
+        lines = json.loads(self.entry.text(SHARED_OF_LINES))
+        kernel = CpuKernel(self.manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines)
+        return CheckRunner(kernel, config, waits="tk::lock_semaphore" in self.source)
 
     def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
         """Make it ready to launch; `index` counts the GPUs."""
@@ -127,6 +138,32 @@ class CpuRunner:
 
     def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
         return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)
+
+    def interrupt(self) -> None:
+        """Stop the running launch; any thread may call."""
+        self.kernel.device.interrupt()
+
+
+@dataclass(frozen=True)
+class CheckRunner:
+    """A kernel for the simulator's check mode; `waits` says that its blocks wait for each other."""
+
+    kernel: CpuKernel
+    config: Config
+    waits: bool
+
+    def launch(
+        self, arguments: Sequence[Any], /, *, sample: int | None = None, seed: int = 0, keep: bool = True
+    ) -> LaunchStats:
+        """Run all blocks, or a sample; blocks that wait for others are never run without them."""
+        return self.kernel.launch(
+            arguments,
+            timeout_s=self.config.cpu_timeout,
+            os_threads=self.config.cpu_threads,
+            seed=seed,
+            sample=None if self.waits else sample,
+            keep=keep,
+        )
 
     def interrupt(self) -> None:
         """Stop the running launch; any thread may call."""
@@ -232,6 +269,7 @@ def build_program(
         files = {
             "program.txt": text.encode(),
             **_files(options, _manifest(lowered, target), changed, source.text, _line_map(source, lowered), made),
+            SHARED_OF_LINES: _json([-1 if of is None else of for of in _shared_of_lines(source, lowered)]),
             **(recorder.dump() if config.dump_ir else {}),
         }
         entry = cache.publish(key, files)
@@ -260,7 +298,9 @@ def build_edited(
         params = tuple(replace(p, written=p.is_pointer, read=True) for p in generated.manifest.params)
         lines = _carried_lines(generated, edit.text)
         manifest = replace(generated.manifest, params=params)
-        entry = cache.publish(key, _files(options, manifest, generated.facts.changed_passes, edit.text, lines, made))
+        files = _files(options, manifest, generated.facts.changed_passes, edit.text, lines, made)
+        # nobody knows which tensor an edited line means
+        entry = cache.publish(key, {**files, SHARED_OF_LINES: _json([])})
     return replace(_compiled(entry, cached=cached, recorder=generated.recorder), edit=edit, generated=generated)
 
 
@@ -312,10 +352,14 @@ def _files(
         "manifest.json": manifest.to_json().encode(),
         "facts.json": (json.dumps(asdict(facts), indent=2) + "\n").encode(),
         SOURCE: source.encode(),
-        LINES: (json.dumps(lines) + "\n").encode(),
+        LINES: _json(lines),
         LOG: made.log.encode(),
         made.name: made.content,
     }
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value) + "\n").encode()
 
 
 def record(prog: Program, target: Target) -> Recorder:
@@ -373,12 +417,24 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
     return CompilerChoice(config.toolchain.value, module.version(), Stage.PTXAS, compile_cuda)
 
 
-def _for_cpu(text: str, compiler: host.HostCompiler) -> Made:
+def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> Made:
     with tempfile.TemporaryDirectory(prefix="tilekit-") as folder:
         source, library = Path(folder, "source.cu"), Path(folder, "lib.so")
         source.write_text(text)
-        built = compiler.build_kernel(source, library, include=INCLUDE)
+        built = compiler.build_kernel(source, library, include=INCLUDE, check=check)
         return Made(LIBRARY, library.read_bytes(), built.log, {})
+
+
+def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> ProgramEntry:
+    """The library of a source for check mode, compiled or found in the cache."""
+    cache = ProgramCache(config.cache_dir)
+    headers = fingerprint.backend().digest()
+    key = cache.key({"checked": source, "toolchain": compiler.identity, "compiler": headers})
+    entry = cache.lookup(key)
+    if entry is None:
+        made = _for_cpu(source, compiler, check=True)
+        entry = cache.publish(key, {SOURCE: source.encode(), LOG: made.log.encode(), CHECKED: made.content})
+    return entry
 
 
 def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
@@ -393,7 +449,15 @@ def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
         shared_bytes=lowered.shared_bytes,
         target=target.name,
         workspaces=tuple(Workspace(scalar.name_hint(w.var), w.nbytes, w.clean) for w in lowered.workspaces),
+        shared=tuple(
+            SharedPlace(r.name, r.offset, r.nbytes, r.tensor.dtype.name, repr(r.tensor.layout)) for r in lowered.shared
+        ),
     )
+
+
+def _shared_of_lines(source: Source, lowered: LoweredModule) -> list[int | None]:
+    """For each line of the source, the only tensor in shared memory that its instruction accesses."""
+    return [None if origin is None else lowered.shared_of[origin] for origin in source.lines]
 
 
 def _line_map(source: Source, lowered: LoweredModule) -> list[list[Any] | None]:

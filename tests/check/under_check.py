@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest plugin, `-p tests.check.under_check`: every CPU launch of the session is checked, by the seed in $CHECK_SEED.
+"""A pytest plugin, `-p tests.check.under_check`: every CPU launch of the session is checked, with the seed $CHECK_SEED.
 
 What never comes to the simulator is left out.
 """

@@ -110,7 +110,8 @@ def test_order_is_handed_on(check):
     """Warp 0 meets warp 1, and warp 1 meets warp 2."""
     body = (
         f"{SHARED}  int w = threadIdx.x / 32;\n  if (w == 0) s[threadIdx.x] = 1.0f;\n"
-        "  if (w < 2) tk::bar_sync(1, 64);\n  if (w > 0) tk::bar_sync(2, 64);\n  if (w == 2) x[threadIdx.x] = s[threadIdx.x - 64];"
+        "  if (w < 2) tk::bar_sync(1, 64);\n"
+        "  if (w > 0) tk::bar_sync(2, 64);\n  if (w == 2) x[threadIdx.x] = s[threadIdx.x - 64];"
     )
     assert check(body, block=96) is None
 
@@ -118,7 +119,8 @@ def test_order_is_handed_on(check):
 def test_parts_of_words_are_told_apart(check):
     body = (
         "  uint8_t *s = tk::shared_ptr<uint8_t>(0);\n  s[threadIdx.x] = 1;\n  __syncthreads();\n"
-        "  uint32_t v;\n  if (threadIdx.x < 16) {\n    tk::load_shared_4(&v, s + 4 * threadIdx.x);\n    x[threadIdx.x] = v;\n  }\n"
+        "  uint32_t v;\n  if (threadIdx.x < 16) {\n    tk::load_shared_4(&v, s + 4 * threadIdx.x);\n"
+        "    x[threadIdx.x] = v;\n  }\n"
         "  SYNC;\n  if (threadIdx.x == 63) s[N] = 2;"
     )
     assert check(body.replace("SYNC", "__syncthreads()").replace("N]", "5]")) is None
@@ -126,7 +128,7 @@ def test_parts_of_words_are_told_apart(check):
     assert check(body.replace("SYNC", "").replace("N]", "64]")) is None
 
 
-# ------------------------------------------------------------------------------------------------------ asynchronous copies
+# ---------------------------------------------------------------------------------------------------- asynchronous copies
 
 COPY = (
     f"{SHARED}  tk::cp_async_4(&s[threadIdx.x], &x[threadIdx.x]);\n  WAIT;\n  SYNC;\n  x[threadIdx.x + 64] = s[READ];"
@@ -169,7 +171,10 @@ def test_a_buffer_in_use_must_not_be_filled_again(check):
 
 
 def test_two_copies_to_one_place_are_in_no_order(check):
-    body = f"{SHARED}  tk::cp_async_4(&s[threadIdx.x], x);\n  tk::cp_async_4(&s[threadIdx.x], x + 1);\n  tk::cp_async_wait_all();"
+    body = (
+        f"{SHARED}  tk::cp_async_4(&s[threadIdx.x], x);\n"
+        "  tk::cp_async_4(&s[threadIdx.x], x + 1);\n  tk::cp_async_wait_all();"
+    )
     assert check(body).kind == "copy under way"
 
 
@@ -177,7 +182,10 @@ def test_two_copies_to_one_place_are_in_no_order(check):
 
 
 def test_matrices_are_the_whole_warps(check):
-    body = f"{SHARED}  uint32_t r[4];\n  for (int i = 0; i < 4; ++i) s[threadIdx.x * 4 + i] = i;\n  SYNC;\n  tk::ldmatrix_x4(r, &s[threadIdx.x * 4]);\n  x[0] = 0;"
+    body = (
+        f"{SHARED}  uint32_t r[4];\n  for (int i = 0; i < 4; ++i) s[threadIdx.x * 4 + i] = i;\n"
+        "  SYNC;\n  tk::ldmatrix_x4(r, &s[threadIdx.x * 4]);\n  x[0] = 0;"
+    )
     assert check(body.replace("SYNC", "__syncwarp()"), block=32) is None
     error = check(body.replace("SYNC", "n = 0"), block=32)
     assert error.kind == "race"
@@ -298,3 +306,42 @@ def test_a_loop_without_end_is_named(check):
     error = check(body, timeout_s=0.3)
     assert error.kind == "timeout"
     assert error.data["line"] in lines(body, "while", "n += x[1]")
+
+
+def test_lanes_of_a_warp_must_come_to_one_barrier(check):
+    body = "  if (threadIdx.x < N)\n    __syncthreads();\n  else\n    __syncthreads(  );"
+    assert check(body.replace("N", "32")) is None
+    error = check(body.replace("N", "16"))
+    assert (error.kind, error.data["line"]) == ("divergence", lines(body, "__syncthreads(  )")[0])
+
+
+def test_matrix_instructions_take_a_warp_at_one_line(check):
+    load = "tk::ldmatrix_x1(&r, s);"
+    body = (
+        f"{SHARED}  uint32_t r;\n  for (int i = 0; i < 32; ++i) s[i] = 1;\n  __syncwarp();\n"
+        f"  if (threadIdx.x < N)\n    {load}\n  else {load}"
+    )
+    assert check(body.replace("N", "32"), block=32) is None
+    assert check(body.replace("N", "8"), block=32).kind == "divergence"
+
+
+def test_memory_that_was_another_tensors_holds_nothing_of_this_one(check):
+    body = (
+        f"{SHARED}  float v = 1.0f;\n  tk::store_shared_4(&s[threadIdx.x], &v);\n"
+        "  tk::load_shared_4(&v, &s[threadIdx.x]);\n  x[0] = 0;"
+    )
+    first, second = lines(body, "store_shared", "load_shared")
+    meant = [-1] * 20
+    meant[first - 1] = meant[second - 1] = 0
+    buffers = [SharedBuffer("a", 0, 256), SharedBuffer("b", 0, 256)]
+    assert check(body, about=Check(buffers, meant)) is None
+    meant[second - 1] = 1
+    error = check(body, about=Check(buffers, meant))
+    assert (error.kind, error.data["tensor"]) == ("uninitialized", "b")
+
+
+def test_shared_memory_begins_at_a_boundary_whatever_its_size(check):
+    body = "  int64_t *s = tk::shared_ptr<int64_t>(0);\n  if (threadIdx.x == 0) s[n] = 1;\n  x[threadIdx.x] = 0;"
+    for shared_bytes in (8, 12, 260):
+        assert check(body, shared_bytes=shared_bytes) is None
+    assert check(body, np.int32(1), np.zeros(64, np.float32), shared_bytes=12).kind == "out_of_bounds"

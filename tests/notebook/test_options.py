@@ -51,6 +51,11 @@ def test_options_come_in_any_order():
     assert (chosen.args, chosen.help, chosen.target) == ((1,), True, target.parse("sm_89"))
 
 
+def test_a_cell_may_ask_for_check_mode():
+    assert options.parse("%%tilus --check").check
+    assert not options.parse("%%tilus --help").check
+
+
 def test_every_option_is_in_the_help():
     assert all(name in options.HELP for name in options.NAMES)
 

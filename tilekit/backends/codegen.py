@@ -14,7 +14,7 @@ from tilekit.backends.shared_access import SharedView
 from tilekit.diag import errors
 from tilekit.diag.span import Span
 from tilekit.dtypes import PointerType
-from tilekit.ir.analysis import pointers
+from tilekit.ir.analysis import pointers, shared_views
 from tilekit.ir.analysis.scalar_analysis import Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
@@ -73,6 +73,16 @@ class Workspace:
 
 
 @dataclass(frozen=True)
+class SharedRange:
+    """Where a tensor lies in shared memory, in bytes."""
+
+    name: str
+    tensor: SharedTensor
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
 class LoweredModule:
     """A Hidet module, and what a launch of it needs to know."""
 
@@ -86,6 +96,9 @@ class LoweredModule:
     shared_bytes: int
     # the place in the user's function of each tile instruction, by the number that its lines of source carry
     spans: tuple[Span | None, ...]
+    shared: tuple[SharedRange, ...]
+    # by the same number, the only tensor of `shared` that the instruction accesses; None if there are more, or none
+    shared_of: tuple[int | None, ...]
 
 
 def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
@@ -103,6 +116,8 @@ class _Lowering:
         self.shared = shared_steps.plan(func, target)
         self.workspaces: dict[GlobalTensor, Workspace] = {}
         self.spans: list[Span | None] = []
+        self.shared_of: list[int | None] = []
+        self.views = shared_views.views(func)
 
     def run(self) -> LoweredModule:
         func, context = self.func, self.context
@@ -131,7 +146,19 @@ class _Lowering:
             num_threads=func.metadata.num_threads,
             shared_bytes=self.shared.plan.nbytes,
             spans=tuple(self.spans),
+            shared=tuple(self._shared_range(tensor, offset) for tensor, offset in self.shared.tensors.items()),
+            shared_of=tuple(self.shared_of),
         )
+
+    def _shared_range(self, tensor: SharedTensor, offset: int) -> SharedRange:
+        return SharedRange(self.names.name(tensor), tensor, offset, tensor.layout.count_size() * tensor.dtype.nbytes)
+
+    def _accessed(self, inst: Instruction) -> int | None:
+        """Which of the tensors in shared memory all accesses of an instruction are meant for."""
+        roots = {shared_views.root(tensor, self.views) for tensor in inst.inputs if isinstance(tensor, SharedTensor)}
+        if len(roots) != 1 or inst in self.shared.workspaces:
+            return None
+        return list(self.shared.tensors).index(roots.pop())
 
     def _check_shared(self) -> None:
         needed, limit = self.shared.plan.nbytes, self.target.shared_memory_per_block
@@ -219,6 +246,7 @@ class _Lowering:
         emit = registry.find(inst, self.target).emit
         origin = len(self.spans)
         self.spans.append(inst.span)
+        self.shared_of.append(self._accessed(inst))
         try:
             with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
                 if self.shared.needs_barrier(inst):

@@ -96,6 +96,7 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK632": "script argument is not hashable",
     "TK633": "kernel has no source to edit",
     "TK634": "arguments of the last call are gone",
+    "TK635": "kernel cannot be checked here",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {

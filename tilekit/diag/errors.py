@@ -51,6 +51,11 @@ class TilekitError(Exception):
         self.diagnostic = replace(self.diagnostic, notes=(*self.diagnostic.notes, (text, at)))
         return self
 
+    def with_notes(self, notes: Sequence[Note]) -> Self:
+        """This error with these notes in place of its own."""
+        self.diagnostic = replace(self.diagnostic, notes=tuple(notes))
+        return self
+
     def with_sources(self, sources: Locator) -> Self:
         """This error, able to show its source lines; the nearest compile that caught it wins."""
         if self.sources is None:

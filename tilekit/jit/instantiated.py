@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tilekit import config, target
 from tilekit.diag import errors
@@ -17,6 +17,7 @@ from tilekit.jit import arguments, callsite, script_key, session
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
 from tilekit.lang.params import CallParameters
+from tilekit.runtime.launch import CheckStats
 from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.target import Target
 
@@ -112,6 +113,45 @@ class InstantiatedScript:
             raise placed.with_sources(self.sources).with_traceback(None) from None
         except KeyboardInterrupt as stop:
             raise stop.with_traceback(None) from None
+
+    def check(self, *args: Any, blocks: Literal["all"] | int = "all", seed: int = 0, **kwargs: Any) -> CheckStats:
+        """Run the kernel for these arguments in the CPU simulator's check mode; no tensor changes.
+
+        It looks for races, copies that nobody waited for, reads of what was never written, and accesses outside of
+        tensors, on a machine with a GPU as well: tensors there are copied.
+
+        Parameters
+        ----------
+        args, kwargs
+            As in a call; none means those of the last call.
+        blocks
+            How many blocks of the grid to run, the corners first; "all" for every one.
+        seed
+            Draws the order of threads and blocks; 0 is their natural order.
+
+        Returns
+        -------
+        CheckStats
+            What was checked; its text is one sentence.
+
+        Raises
+        ------
+        KernelError
+            The first thing that is wrong, with `data`: kind, tensor, index, first, second, hint.
+        """
+        if not args and not kwargs and self.kernel_params:
+            return self._last("last call").check(blocks=blocks, seed=seed)
+        try:
+            values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+            here = [value.cpu() if getattr(value, "is_cuda", False) else value for value in values]
+            call = arguments.check(self.script_name, self.parameters, here)
+            kernel = self._instance(call.key).kernel(self._machine(Device(DeviceKind.CPU)))
+            arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
+            self.last = kernel
+            return kernel.check(*call.launch, blocks=blocks, seed=seed)
+        except TilekitError as error:
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
 
     def compile(
         self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any

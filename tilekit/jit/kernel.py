@@ -11,21 +11,21 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited
-from tilekit.jit import held, observer
+from tilekit.jit import held, observer, placing, session
 from tilekit.jit.observer import Identity
 from tilekit.runtime import device
-from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.launch import CheckStats, LaunchStats
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.drivers import CompiledProgram, CpuRunner
+    from tilekit.drivers import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.ir.prog import Program
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
@@ -116,7 +116,11 @@ class Kernel:
             for watcher in observer.observers():
                 watcher.compiling(self.script, "first launch")
         try:
-            self.last_run = self._runner.launch(arguments)
+            seed = session.check_seed()
+            if seed is None or not self.can_be_checked:
+                self.last_run = self._runner.launch(arguments)
+            else:
+                self.last_run = self._checker.launch(arguments, seed=seed)
         except KernelError as error:
             raise self._placed(error).with_sources(self.sources) from error.__cause__
         # what a GPU prints from this process goes there by itself
@@ -137,6 +141,65 @@ class Kernel:
         if where.kind is DeviceKind.CPU:
             self.simulator_seconds += cast("CpuRunner", runner).simulator_seconds
         return runner
+
+    # --------------------------------------------------------------------------------------------------------- checking
+
+    @property
+    def can_be_checked(self) -> bool:
+        """Whether there is a source for the CPU simulator's check mode."""
+        return self.compiled is not None and self.machine.device.kind is DeviceKind.CPU
+
+    def check(self, *arguments: Any, blocks: Literal["all"] | int = "all", seed: int = 0) -> CheckStats:
+        """Run it in the CPU simulator's check mode, on copies of the arguments.
+
+        Parameters
+        ----------
+        arguments
+            What a launch takes, in the order of the kernel's parameters; none means those of the last call.
+        blocks
+            How many blocks of the grid to run, the corners first; "all" for every one. Blocks that wait for others
+            are always run with all of them.
+        seed
+            Draws the order of threads and blocks; 0 is their natural order.
+
+        Returns
+        -------
+        CheckStats
+            What was checked; its text is one sentence.
+
+        Raises
+        ------
+        KernelError
+            The first thing that is wrong, with `data`: kind, tensor, index, first, second, hint.
+        """
+        if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
+            raise ArgumentError("TK625", f'{self.script}: blocks is "all" or how many, not {blocks!r}')
+        if not self.can_be_checked:
+            raise ArgumentError(
+                "TK635",
+                f"{self.name} cannot be checked: it runs on {self.where}",
+                help="check mode belongs to the CPU simulator: pass CPU tensors to the handle's check(…)",
+            )
+        values = list(arguments) if arguments else self._recalled()
+        try:
+            ran = self._checker.launch(values, sample=None if blocks == "all" else blocks, seed=seed, keep=False)
+        except KernelError as error:
+            raise self._placed(error).with_sources(self.sources) from error.__cause__
+        return ran.check or CheckStats(0, 0, seed, 0.0)
+
+    @cached_property
+    def _checker(self) -> CheckRunner:
+        assert self.compiled is not None
+        return self.compiled.load_checked(self.machine.config)
+
+    def _recalled(self) -> list[Any]:
+        """The arguments of the last call."""
+        values = list(map(held.recall, self._last_arguments or ()))
+        if self._last_arguments is None or any(value is None for value in values):
+            raise ArgumentError(
+                "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
+            )
+        return values
 
     @property
     def script(self) -> str:
@@ -188,6 +251,7 @@ class Kernel:
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
+        self.__dict__.pop("_checker", None)
 
     def compare(self) -> Comparison:
         """Run the generated and the edited kernel on copies of the last call's arguments.
@@ -197,11 +261,7 @@ class Kernel:
         ArgumentError
             There was no call, or one of its tensors is gone.
         """
-        values = list(map(held.recall, self._last_arguments or ()))
-        if self._last_arguments is None or any(value is None for value in values):
-            raise ArgumentError(
-                "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
-            )
+        values = self._recalled()
         generated = self._load(self.generated)
         names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
         compare = importlib.import_module("tilekit.jit.compare").compare
@@ -209,19 +269,14 @@ class Kernel:
 
     def interrupt(self) -> None:
         """Stop the launch that runs in another thread, which raises a `KernelError` of kind "interrupted" there."""
-        runner: Runner | None = self.__dict__.get("_runner")
-        if runner is not None:
-            runner.interrupt()
+        for name in ("_runner", "_checker"):
+            runner: Runner | None = self.__dict__.get(name)
+            if runner is not None:
+                runner.interrupt()
 
     def _placed(self, error: KernelError) -> KernelError:
-        """The error at the line of the user's cell, from the line of `source.cu` that the simulator named."""
-        line = error.data.get("line")
-        if not isinstance(line, int) or line < 1 or self.compiled is None:
-            return error
-        text = self.source.splitlines()
-        if line <= len(text):
-            error.noted(f"source.cu line {line}: {text[line - 1].strip()}")
-        return error.located(self.span_of_line(line))
+        """The error at the line of the user's cell, from the lines of `source.cu` that the simulator named."""
+        return error if self.compiled is None else placing.place(error, self)
 
     def span_of_line(self, line: int) -> Span | None:
         """Where the instruction behind a line of `source.cu` (counted from 1) was written."""
@@ -299,6 +354,8 @@ class Kernel:
             parts.append(f"built the simulator in {seconds(self.simulator_seconds)}")
         if self.last_run is not None and self.last_run.seconds is not None:
             parts.append(f"ran in {seconds(self.last_run.seconds)}")
+        if self.last_run is not None and self.last_run.check is not None:
+            parts.append(str(self.last_run.check))
         return parts
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target that handles made at this moment compile for, where nobody names one."""
+"""What holds for a stretch of the program: the target where nobody names one, and whether launches are checked."""
 
 from __future__ import annotations
 
@@ -25,6 +25,24 @@ def default_target(chosen: Target | None) -> Iterator[None]:
 
 def chosen_target() -> Target | None:
     return _chosen[-1]
+
+
+_check_seeds: list[int | None] = [None]
+
+
+@contextmanager
+def checking(seed: int | None = 0) -> Iterator[None]:
+    """Within the block, what runs on the CPU runs in check mode, in an order by the seed; None: it does not."""
+    _check_seeds.append(seed)
+    try:
+        yield
+    finally:
+        _check_seeds.pop()
+
+
+def check_seed() -> int | None:
+    """The seed of launches in check mode; None where launches are not checked."""
+    return _check_seeds[-1]
 
 
 def current_target() -> Target:

@@ -17,7 +17,7 @@ from tilekit.target import Target
 MAGIC = "%%tilus"
 
 HELP = """\
-%%tilus [--target NAME] [--args VALUES] [--help]
+%%tilus [--target NAME] [--args VALUES] [--check] [--help]
 
 Runs the cell as an ordinary one in which `import tilus` means tilekit, and shows one line for each kernel
 that it compiles: target, device, passes, registers, shared memory, spills, compile time and run time.
@@ -26,10 +26,12 @@ that it compiles: target, device, passes, registers, shared memory, spills, comp
                   the GPU, or sm_90a where there is none. With CPU tensors the kernel runs on the CPU.
   --args VALUES   compile the cell's kernel for these arguments without data, without launching and without a
                   GPU: numbers, and tensors as dtype[shape], for example --args "8192, f16[8192, 8192]"
+  --check         what the cell runs on the CPU runs in check mode: races, copies that nobody waited for, reads of
+                  what was never written and accesses outside of tensors are errors with their lines
   --help          show this text
 """
 
-NAMES = ("--target", "--args", "--help")
+NAMES = ("--target", "--args", "--check", "--help")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Options:
     args: tuple[Any, ...] | None = None
     args_at: Span | None = None
     help: bool = False
+    check: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,15 @@ def parse(line: str) -> Options:
     chosen: Target | None = None
     arguments: tuple[Any, ...] | None = None
     arguments_at: Span | None = None
-    wants_help = False
+    wants_help = wants_check = False
     rest = words(line)
     for word in rest:
         name, equals, tail = word.text.partition("=")
         match name:
             case "--help" if not equals:
                 wants_help = True
+            case "--check" if not equals:
+                wants_check = True
             case "--target":
                 chosen = _target(_value(word, equals, tail, rest, "the name of a target, such as sm_90a"))
             case "--args":
@@ -111,7 +116,7 @@ def parse(line: str) -> Options:
                 near = suggest(name, NAMES)
                 hint = f"did you mean {near}?" if near else "%%tilus --help lists the options"
                 raise _refusal(f"%%tilus has no option {word.text}", word, hint)
-    return Options(chosen, arguments, arguments_at, wants_help)
+    return Options(chosen, arguments, arguments_at, wants_help, wants_check)
 
 
 def _value(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:

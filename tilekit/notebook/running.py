@@ -45,6 +45,8 @@ class RunningCell:
         self._observing.__enter__()
         self._target = session.default_target(chosen.target)
         self._target.__enter__()
+        self._checking = session.checking(0 if chosen.check else None)
+        self._checking.__enter__()
         self._is_open = True
 
     # ------------------------------------------------------------------------------------------ what the compiler says
@@ -115,6 +117,7 @@ class RunningCell:
         self._stop_ticker()
         self._observing.__exit__(None, None, None)
         self._target.__exit__(None, None, None)
+        self._checking.__exit__(None, None, None)
         self._output.show_all()
 
 

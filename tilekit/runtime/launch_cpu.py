@@ -13,6 +13,9 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import itertools
+import math
+import random
 import shutil
 import tempfile
 import threading
@@ -23,11 +26,20 @@ from pathlib import Path
 from typing import Any
 
 from tilekit.cpusim.build import Runtime, build_runtime
-from tilekit.cpusim.client import DEFAULT_TIMEOUT_S, LaunchRequest, Pointer, Scalar, Simulator, available_cores
+from tilekit.cpusim.client import (
+    DEFAULT_TIMEOUT_S,
+    Check,
+    LaunchRequest,
+    Pointer,
+    Scalar,
+    SharedBuffer,
+    Simulator,
+    available_cores,
+)
 from tilekit.cpusim.memory import Region
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.runtime import tensors
-from tilekit.runtime.launch import NOTHING_LAUNCHED, LaunchStats
+from tilekit.runtime.launch import NOTHING_LAUNCHED, CheckStats, LaunchStats
 from tilekit.runtime.manifest import Manifest, Param
 from tilekit.runtime.packing import Packer, scalar_bytes
 from tilekit.runtime.tensors import CPU, TensorFacts
@@ -73,7 +85,17 @@ def cpu_device(cache_dir: Path, compiler: HostCompiler) -> CpuDevice:
 class CpuKernel:
     """A compiled kernel: `library` is where its `lib.so` lies, `content` what is in it, should the file be deleted."""
 
-    def __init__(self, manifest: Manifest, library: Path, content: bytes, device: CpuDevice) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        library: Path,
+        content: bytes,
+        device: CpuDevice,
+        line_buffers: Sequence[int] | None = None,
+    ) -> None:
+        # of a library that was built for check mode, for each line of the source the number of the tensor in
+        # `manifest.shared` that it accesses; None for a library of the other kind
+        self.line_buffers = line_buffers
         self.manifest = manifest
         self.device = device
         self._library = library
@@ -87,8 +109,14 @@ class CpuKernel:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         os_threads: int | None = None,
         seed: int = 0,
+        sample: int | None = None,
+        keep: bool = True,
     ) -> LaunchStats:
-        """Run the kernel to its end; whatever it does wrong is a KernelError, and then no tensor has changed."""
+        """Run the kernel to its end; whatever it does wrong is a KernelError, and then no tensor has changed.
+
+        Of a library that was built for check mode, `sample` is the number of blocks to run, None for all; without
+        `keep`, no tensor changes.
+        """
         self._packer.check_count(arguments)
         grid = self.manifest.extents(arguments)
         seen = [self._look(param, argument) for param, argument in zip(self.manifest.params, arguments, strict=True)]
@@ -99,6 +127,7 @@ class CpuKernel:
             regions.copy_in()
             lent = self._lend(arguments, regions)
             copied_in = time.perf_counter()
+            blocks = () if sample is None else choose_blocks(grid, sample, seed)
             request = LaunchRequest(
                 library=self._present_library(),
                 kernel=self.manifest.kernel,
@@ -110,6 +139,7 @@ class CpuKernel:
                 timeout_s=timeout_s,
                 os_threads=os_threads or available_cores(),
                 seed=seed,
+                check=None if self.line_buffers is None else self._check(blocks),
             )
             try:
                 result = self.device.ready().run(request)
@@ -117,10 +147,21 @@ class CpuKernel:
                 self._explain(error, seen)
                 raise
             ended = time.perf_counter()
-            self._check_clean(lent, regions)
-            regions.copy_out(found for param, found in zip(self.manifest.params, seen, strict=True) if param.written)
+            if not blocks:
+                self._check_clean(lent, regions)
+            if keep:
+                written = (found for param, found in zip(self.manifest.params, seen, strict=True) if param.written)
+                regions.copy_out(written)
             copying = (copied_in - begin) + (time.perf_counter() - ended)
-        return LaunchStats(result.seconds, copying, result.counters, result.printed)
+        count = math.prod(grid)
+        checked = None
+        if self.line_buffers is not None:
+            checked = CheckStats(len(blocks) or count, count, seed, result.seconds, result.counters)
+        return LaunchStats(result.seconds, copying, result.counters, result.printed, checked)
+
+    def _check(self, blocks: Sequence[int]) -> Check:
+        buffers = [SharedBuffer(place.name, place.offset, place.nbytes) for place in self.manifest.shared]
+        return Check(buffers, self.line_buffers or (), blocks)
 
     def _look(self, param: Param, argument: Any) -> TensorFacts | None:
         """The facts of what a pointer parameter is given; None for a scalar."""
@@ -151,7 +192,7 @@ class CpuKernel:
         return [
             Scalar(scalar_bytes(self.manifest.kernel, param, argument))
             if found is None
-            else regions.pointer(param.name, found)
+            else regions.pointer(param.name, found, written=param.written)
             for param, argument, found in zip(self.manifest.params, arguments, seen, strict=True)
         ]
 
@@ -184,9 +225,35 @@ class CpuKernel:
         """Say what the tensor is that the kernel mishandled: the simulator knows bytes only."""
         name = error.data.get("tensor")
         for param, found in zip(self.manifest.params, seen, strict=True):
-            if found is not None and param.name == name:
+            if found is not None and param.name == name and not error.data["is_shared"]:
                 error.data["shape"] = found.shape
+                error.data["index"] = _index(found, error.data.get("byte_offset"))
                 error.noted(f"{name} is {found.dtype}[{', '.join(map(str, found.shape))}], {found.nbytes} bytes")
+
+
+def _index(found: TensorFacts, offset: object) -> tuple[int, ...] | None:
+    """The index of the element of a contiguous tensor that a byte belongs to."""
+    if not isinstance(offset, int) or not 0 <= offset < found.nbytes or not found.contiguous:
+        return None
+    element = offset // found.dtype.nbytes
+    index: list[int] = []
+    for extent in reversed(found.shape):
+        element, digit = divmod(element, extent)
+        index.append(digit)
+    return tuple(reversed(index))
+
+
+def choose_blocks(grid: Sequence[int], count: int, seed: int) -> list[int]:
+    """Numbers of blocks to check, x fastest: the corners of the grid, which differ most, and others by the seed."""
+    total = math.prod(grid)
+    corners = sorted({x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*({0, n - 1} for n in grid))})
+    if count >= total:
+        return list(range(total))
+    others = random.Random(seed)
+    chosen = set(corners if count >= len(corners) else others.sample(corners, count))
+    while len(chosen) < count:
+        chosen.add(others.randrange(total))
+    return sorted(chosen)
 
 
 @dataclass
@@ -226,12 +293,12 @@ class _Regions(contextlib.AbstractContextManager["_Regions"]):
         region = self._memory.allocate(nbytes)
         self._lent.append(region)
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(region.view)), byte, nbytes)
-        return Pointer(len(self.regions) - 1, 0, nbytes, name)
+        return Pointer(len(self.regions) - 1, 0, nbytes, name, undefined=byte == UNWRITTEN)
 
-    def pointer(self, name: str, found: TensorFacts) -> Pointer:
+    def pointer(self, name: str, found: TensorFacts, *, written: bool) -> Pointer:
         """The argument for a tensor: where its first element lies; its window is what the kernel may touch."""
         number, group = self._find(found)
-        return Pointer(number, found.window[0] - group.begin, found.nbytes, name)
+        return Pointer(number, found.window[0] - group.begin, found.nbytes, name, written)
 
     def copy_in(self) -> None:
         for group in self._groups:

@@ -60,6 +60,17 @@ class Workspace:
 
 
 @dataclass(frozen=True)
+class SharedPlace:
+    """Where a tensor lies in shared memory, in bytes; `dtype` and `layout` as text."""
+
+    name: str
+    offset: int
+    nbytes: int
+    dtype: str
+    layout: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     """How to launch one kernel; `shared_bytes` is dynamic shared memory, `block` the number of threads."""
 
@@ -71,6 +82,7 @@ class Manifest:
     target: str
     cluster: tuple[int, int, int] = (1, 1, 1)
     workspaces: tuple[Workspace, ...] = ()
+    shared: tuple[SharedPlace, ...] = ()
 
     @functools.cached_property
     def integers(self) -> tuple[int, ...]:
@@ -141,6 +153,16 @@ def _read(data: dict[str, Any]) -> Manifest:
         cluster=_three(_count(extent, 1) for extent in data["cluster"]),
         workspaces=tuple(
             Workspace(_name(row["name"]), _text(row["nbytes"]), _flag(row["clean"])) for row in data["workspaces"]
+        ),
+        shared=tuple(
+            SharedPlace(
+                _text(row["name"]),
+                _count(row["offset"], 0),
+                _count(row["nbytes"], 0),
+                _text(row["dtype"]),
+                _text(row["layout"]),
+            )
+            for row in data["shared"]
         ),
     )
     _ = manifest.grid_function, manifest.workspace_function

@@ -27,6 +27,14 @@ uint32_t warps_at(const Block& block, const Barrier& barrier) {
   return warps;
 }
 
+// The lanes of a warp must come to a barrier together.
+void require_same_line(const Fiber& fiber, uint32_t waiting, int line) {
+  const Fiber& other = fiber.warp->fibers[__builtin_ctz(waiting)];
+  if (other.line == line) return;
+  fail(TK_DIVERGENCE, line, "the warp has diverged: lane %d comes to a barrier here, and lane %d waits at that of line %d",
+       fiber.lane, other.lane, other.line);
+}
+
 }  // namespace
 
 void release_if_complete(Block& block, Barrier& barrier) {
@@ -54,6 +62,8 @@ TK_EXPORT void tk_rt_barrier(int id, int threads, int line) {
     fail(TK_FAIL, line, "barrier %d: %d threads are no whole number of warps", id, threads);
   }
   Barrier& barrier = block.barriers[id];
+  const int warp = static_cast<int>(fiber.warp - block.warps);
+  if (checker() && barrier.waiting[warp]) require_same_line(fiber, barrier.waiting[warp], line);
   if (barrier.arrived && barrier.expected != threads) {
     fail(TK_FAIL, line, "barrier %d for %d threads: others wait there, at line %d, for %d", id, threads, barrier.line,
          barrier.expected ? barrier.expected : block.alive);
@@ -61,7 +71,6 @@ TK_EXPORT void tk_rt_barrier(int id, int threads, int line) {
   barrier.expected = threads;
   barrier.line = line;
   ++barrier.arrived;
-  const int warp = static_cast<int>(fiber.warp - block.warps);
   barrier.waiting[warp] |= uint32_t(1) << fiber.lane;
   fiber.detail = id;
   // a fiber that waits is not ready; the one that completes the barrier never stopped being so

@@ -22,7 +22,7 @@ bool equip_checker(Worker& worker, GlobalShadow* global) {
   checker->global = global;
   checker->stacks = worker.stacks;
   checker->stacks_bytes = worker.stack_count * kStackBytes;
-  checker->shared_begin = worker.shared_end - block.shared_bytes;
+  checker->shared_begin = worker.shared_begin;
   checker->shared_bytes = block.shared_bytes;
   checker->warps = block.warp_count;
   checker->tensor = -1;

@@ -172,6 +172,20 @@ void write_cells(Checker& checker, Actor actor, uint32_t offset, int bytes, Site
   join_lines(s, offset, bytes);
 }
 
+// The tensor that a line of the source is about; -1: none, or any.
+int buffer_of(const tk_launch& request, Site site) {
+  const uint32_t line = site & 0x7fffffff;
+  return site >> 31 && line <= static_cast<uint32_t>(request.lines) ? request.line_buffer[line - 1] : -1;
+}
+
+// Whether bytes were written as one tensor and are read as another, which lies there since.
+bool is_anothers(const Checker& checker, Site written, Site read) {
+  const tk_launch& request = *checker.worker->launch->request;
+  if (written == read || request.lines == 0) return false;
+  const int from = buffer_of(request, written), to = buffer_of(request, read);
+  return from >= 0 && to >= 0 && from != to;
+}
+
 template <class T>
 bool allocate(T*& array, size_t count) {
   array = static_cast<T*>(calloc(count, sizeof(T)));
@@ -214,7 +228,7 @@ void shared_read(Checker& checker, Actor actor, uint32_t offset, int bytes, Site
   const uint32_t tick = checker.clock[actor.warp];
   for_each_cell(s, offset, bytes, [&](Cell cell, uint32_t at, uint32_t size) {
     const Write& write = cell.write;
-    if (write.state == kNothing) report_uninitialized(checker, now, checker.shared_begin + at, size);
+    if (write.state == kNothing || is_anothers(checker, write.site, site)) report_uninitialized(checker, now, checker.shared_begin + at, size);
     require_landed(checker, actor, write, now, at, size);
     if (!is_done(checker, actor, write.thread / kWarpSize, write.tick) && !is_own(actor, write)) {
       const Missing missing = missing_between(actor, write);

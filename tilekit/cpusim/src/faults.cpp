@@ -54,7 +54,7 @@ void describe_bad_access(tk_error& error, const Worker& worker, const uint8_t* a
     return;
   }
   if (describe_near(error, request, address)) return;
-  const uint8_t* const shared = worker.shared_end - request.shared_bytes;
+  const uint8_t* const shared = worker.shared_begin;
   if (inside(address, worker.shared_end - kSharedGuard, worker.shared_end + kSharedGuard)) {
     error.kind = TK_OUT_OF_BOUNDS;
     error.byte_offset = address - shared;

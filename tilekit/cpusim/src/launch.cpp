@@ -27,7 +27,7 @@ enum {
   kStopPeriodMs = 20,  // a thread that could not be stopped is asked again
   kIdlePeriodMs = 1,   // while workers are idle, whether all of them are is looked at again
 };
-enum : size_t { kSignalStack = 64 * 1024 };
+enum : size_t { kSignalStack = 64 * 1024, kSharedAlignment = 1024 };
 const double kStopPatience = 1.0;  // seconds; a thread that cannot be stopped for so long makes the process end
 const int kUnstoppable = 75;       // with this status, which the client knows
 const uint8_t kGuardFill = 0xa5;
@@ -57,7 +57,7 @@ void prepare_fiber(Block& block, int index, const tk_launch& request) {
   fiber.thread_idx = {i % size.x, i / size.x % size.y, i / size.x / size.y};
   fiber.block_dim = request.block;
   fiber.grid_dim = request.grid;
-  fiber.shared = block.worker->shared_end - request.shared_bytes;
+  fiber.shared = block.worker->shared_begin;
   fiber.warp = &block.warps[index / kWarpSize];
   fiber.index = static_cast<uint16_t>(index);
   fiber.lane = static_cast<uint8_t>(index % kWarpSize);
@@ -88,7 +88,7 @@ void run_block(Worker& worker, uint64_t number) {
   const uint64_t x = request.grid.x, y = request.grid.y;
   const tk_dim3 block_idx = {static_cast<uint32_t>(number % x), static_cast<uint32_t>(number / x % y),
                              static_cast<uint32_t>(number / x / y)};
-  memset(worker.shared_end - request.shared_bytes, kSharedFill, request.shared_bytes);
+  memset(worker.shared_begin, kSharedFill, request.shared_bytes);
   memset(block.barriers, 0, sizeof block.barriers);
   block.alive = block.thread_count;
   block.predicates = 0;
@@ -200,6 +200,10 @@ bool equip(Worker& worker, const tk_launch& request, GlobalShadow* global) {
     if (worker.shared_pages == nullptr) return false;
     worker.shared_end = worker.shared_pages + shared_pages;
   }
+  // to touch the guard it may begin anywhere; check mode sees its end anyway, and wants the alignment that it has on a GPU
+  const size_t taken = global ? (request.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment
+                              : request.shared_bytes;
+  worker.shared_begin = worker.shared_end - taken;
   for (int i = 0; i < threads; ++i) prepare_fiber(block, i, request);
   worker.checker = nullptr;
   return global == nullptr || equip_checker(worker, global);

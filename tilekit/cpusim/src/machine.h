@@ -68,7 +68,7 @@ static_assert(sizeof(Fiber) == 128);
 struct Collective {
   uint32_t mask, arrived;  // the lanes that must take part, and those that are there
   const char* name;
-  int32_t line;
+  int32_t line, other_line;  // of the first lane; of one that came from another line, 0 if none did
   void (*run)(Collective&);
   int32_t kind, width;
   uint64_t value[kWarpSize];
@@ -142,7 +142,8 @@ struct Worker {
   void* main_sp;  // where to continue once the block has ended
   uint8_t* stacks;
   size_t stack_count;
-  uint8_t *shared_pages, *shared_end;  // shared memory ends at shared_end, against a guard
+  uint8_t *shared_pages, *shared_end;  // pages against a guard
+  uint8_t* shared_begin;               // of this launch's shared memory, at their end
   uint8_t* signal_stack;
   uint8_t* fault_stack;  // a faulting fiber's own stack may be what is broken
   Fault fault;

@@ -72,12 +72,14 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
     c.mask = mask;
     c.name = name;
     c.line = line;
+    c.other_line = 0;
     c.run = run;
     c.kind = kind;
     c.width = width;
   } else if (c.run != run || c.kind != kind || c.width != width) {
     report_divergence(fiber, c, name, line);
   }
+  if (c.line != line) c.other_line = line;
   c.value[fiber.lane] = value;
   c.operand[fiber.lane] = operand;
   c.arrived |= uint32_t(1) << fiber.lane;
@@ -91,6 +93,10 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
 }
 
 void require_whole_warp(const Collective& c) {
+  if (c.other_line && checker()) {
+    fail(TK_DIVERGENCE, c.other_line, "the warp has diverged: %s takes all 32 lanes of a warp at once, and some come from line %d",
+         c.name, c.line);
+  }
   if (c.arrived == kAllLanes) return;
   fail(TK_DIVERGENCE, c.line, "%s takes all 32 lanes of a warp, and only %d are left", c.name,
        __builtin_popcount(c.arrived));

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel did wrong, from lines of `source.cu` to the lines of the person who wrote the kernel."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from tilekit import dtypes
+from tilekit.diag.diagnostic import Note
+from tilekit.diag.errors import KernelError
+
+if TYPE_CHECKING:
+    from tilekit.jit.kernel import Kernel
+    from tilekit.runtime.manifest import SharedPlace
+
+
+def place(error: KernelError, kernel: Kernel) -> KernelError:
+    """The error at the line of the user's cell, with its notes at theirs, and the tile instructions in its data."""
+    text = kernel.source.splitlines()
+    line = error.data.get("line")
+    at = line if isinstance(line, int) and 0 < line <= len(text) else None
+    known = cast("Sequence[tuple[str, int | None]]", error.data.get("notes", ()))
+    rest = error.diagnostic.notes[len(known) :]
+    error.with_notes([*(_note(note, where, kernel, text) for note, where in known), *rest])
+    for end in ("first", "second"):
+        access = cast("dict[str, Any] | None", error.data.get(end))
+        if access is not None:
+            access["instruction"] = instruction_at(text, access["line"])
+            access["span"] = kernel.span_of_line(access["line"] or 0)
+    if at is not None:
+        error.data["instruction"] = instruction_at(text, at)
+        if at not in (where for _, where in known):
+            error.noted(_quote(text, at))
+    _index_shared(error, kernel)
+    _name_element(error)
+    return error.located(kernel.span_of_line(at or 0))
+
+
+def instruction_at(text: Sequence[str], line: int | None) -> str | None:
+    """The tile instruction that a line of `source.cu` belongs to: the comment above it."""
+    if line is None or not 0 < line <= len(text):
+        return None
+    above = (row.strip() for row in reversed(text[:line]))
+    return next((row.removeprefix("//").strip() for row in above if row.startswith("// ") and "(" in row), None)
+
+
+def _note(note: str, line: int | None, kernel: Kernel, text: Sequence[str]) -> Note:
+    if line is None or not 0 < line <= len(text):
+        return note, None
+    return f"{note}\n{_quote(text, line)}", kernel.span_of_line(line)
+
+
+def _quote(text: Sequence[str], line: int) -> str:
+    instruction = instruction_at(text, line)
+    behind = "" if instruction is None or instruction in text[line - 1] else f"  # of {instruction}"
+    return f"source.cu line {line}: {text[line - 1].strip()}{behind}"
+
+
+def _index_shared(error: KernelError, kernel: Kernel) -> None:
+    """The index of the element of a tensor in shared memory, from its byte."""
+    offset, compiled = error.data.get("byte_offset"), kernel.compiled
+    if not error.data.get("is_shared") or compiled is None or not isinstance(offset, int):
+        return
+    place = next((place for place in compiled.manifest.shared if place.name == error.data["tensor"]), None)
+    index = None if place is None else shared_index(place, offset)
+    error.data["index"] = index
+
+
+def _name_element(error: KernelError) -> None:
+    """Say which element it is in place of the byte, which is all that the simulator knows."""
+    index = cast("tuple[int, ...] | None", error.data.get("index"))
+    if index is None:
+        return
+    tensor, offset = error.data["tensor"], error.data["byte_offset"]
+    element = f"{tensor}[{', '.join(map(str, index))}]"
+    message = error.message.replace(f"byte {offset} of shared tensor '{tensor}'", f"{element} in shared memory")
+    message = message.replace(f"byte {offset} of '{tensor}'", element)
+    error.diagnostic = replace(error.diagnostic, message=message)
+
+
+def shared_index(place: SharedPlace, byte: int) -> tuple[int, ...] | None:
+    """The element whose bytes hold one of them; None for a byte between elements."""
+    # layouts belong to the compiler, which a process that finds its kernels in the cache does without
+    layout = importlib.import_module("tilekit.ir.layout.parser").parse_layout(place.layout)
+    numpy = importlib.import_module("numpy")
+    found = numpy.argwhere(layout.as_numpy_grid() == byte // dtypes.parse(place.dtype).nbytes)
+    return tuple(int(digit) for digit in found[0]) if len(found) else None
