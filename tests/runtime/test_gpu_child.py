@@ -307,7 +307,7 @@ def test_a_write_beside_a_tensor_is_found_and_harms_nothing(child: GpuChild, cas
     assert caught.value.message == (
         f"kernel 'scale': it writes outside of {name}, a float32[{case.n}], at element {element}"
     )
-    assert caught.value.data["tensor"] == name and caught.value.data["index"] == element
+    assert caught.value.data["tensor"] == name and caught.value.data["index"] == (element,)
     assert "no tensor has changed" in str(caught.value)
     assert case.snapshot() == before
 
@@ -327,7 +327,7 @@ def test_the_nearest_stray_write_is_told(child: GpuChild, case: Case) -> None:
                         "gpu.array(0, 1, e + k)[0] = 1.25")  # fmt: skip
         with pytest.raises(KernelError) as caught:
             child.run(SCALE, kernel, case.arguments)
-        assert caught.value.data["index"] == told
+        assert caught.value.data["index"] == (told,)
 
 
 @pytest.mark.usefixtures("way")

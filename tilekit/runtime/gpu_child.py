@@ -334,7 +334,7 @@ class _Launch:
             f"it writes outside of {param.name}, a {found.dtype}[{shape}], at element {element}",
             [_UNHARMED],
             tensor=param.name,
-            index=element,
+            index=(element,),
             byte_offset=address - found.window[0],
             shape=found.shape,
         )
