@@ -8,7 +8,6 @@ import torch
 
 from tests.kernels.machines import evaluate, on_gpu
 from tests.kernels.random_kernels import RandomKernel, random_kernel
-from tilekit.diag import LayoutError
 from tilekit.toolchain import host
 
 needs_compiler = pytest.mark.skipif(host.find_compiler() is None, reason="no C++ compiler here")
@@ -36,10 +35,7 @@ def compare(run, seed: int) -> None:
     expected, found = kernel.arguments(), kernel.arguments()
     handle = kernel.handle()
     evaluate(handle, expected)
-    try:
-        run(handle, found)
-    except LayoutError:
-        return  # two instructions want one tile in different places, and nothing moves tiles yet
+    run(handle, found)
     assert_same(kernel, seed, expected, found)
 
 

@@ -99,3 +99,35 @@ def test_a_shared_tensor_is_seen_in_parts_turned_and_reshaped(run):
     assert torch.equal(turned, x[1].T)
     assert torch.equal(row, x[0, 3])
     assert torch.equal(flat, x.reshape(64, 64))
+
+
+class Crossed(tilus.Script):
+    """Sums of rows and of columns, which lie in different threads, and meet again and again."""
+
+    def __call__(self, x: ~float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 4
+        t = self.load_global(self.global_view(x, dtype=float32, shape=[64, 64]), offsets=[0, 0], shape=[64, 64])
+        both = self.sum(t, dim=1) + self.sum(t, dim=0)
+        for _ in range(3):
+            both = (self.sum(t * both, dim=1) - self.sum(t + both, dim=0)) * 0.01
+        self.store_global(self.global_view(y, dtype=float32, shape=[64]), both, offsets=[0])
+
+
+@every_machine
+def test_tiles_that_lie_apart_meet_through_shared_memory(run):
+    x, y = torch.randn(64, 64), torch.empty(64)
+    kernel = Crossed()
+    run(kernel, (x, y))
+    wide = x.double()
+    both = wide.sum(1) + wide.sum(0)
+    for _ in range(3):
+        both = ((wide * both).sum(1) - (wide + both).sum(0)) * 0.01
+    assert (y.double() - both).norm() / both.norm() < 1e-5
+
+
+def test_what_moves_through_shared_memory_is_seen_in_the_layouts():
+    kernel = Crossed()
+    kernel(torch.randn(64, 64), torch.empty(64))
+    moved = [row for row in kernel.layouts if row.tensor.endswith("_moved")]
+    assert moved and all(row.type == "shared f32[64]" for row in moved)
