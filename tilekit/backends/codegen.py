@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilekit import dtypes
@@ -38,7 +39,7 @@ from tilekit.ir.stmt import (
     TensorItemValueStmt,
     WhileStmt,
 )
-from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor
+from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
@@ -153,12 +154,16 @@ class _Lowering:
     def _shared_range(self, tensor: SharedTensor, offset: int) -> SharedRange:
         return SharedRange(self.names.name(tensor), tensor, offset, tensor.layout.count_size() * tensor.dtype.nbytes)
 
-    def _accessed(self, inst: Instruction) -> int | None:
-        """Which of the tensors in shared memory all accesses of an instruction are meant for."""
-        roots = {shared_views.root(tensor, self.views) for tensor in inst.inputs if isinstance(tensor, SharedTensor)}
-        if len(roots) != 1 or inst in self.shared.workspaces:
-            return None
-        return list(self.shared.tensors).index(roots.pop())
+    def _accessed(self, tensors: Iterable[Tensor]) -> int | None:
+        """The only tensor in shared memory that one of these is, or shows."""
+        roots = {shared_views.root(tensor, self.views) for tensor in tensors if isinstance(tensor, SharedTensor)}
+        return list(self.shared.tensors).index(roots.pop()) if len(roots) == 1 else None
+
+    def _origin(self, span: Span | None, accessed: int | None) -> int:
+        """The number that the lines of an instruction, or of a statement on a tensor, carry."""
+        self.spans.append(span)
+        self.shared_of.append(accessed)
+        return len(self.spans) - 1
 
     def _check_shared(self) -> None:
         needed, limit = self.shared.plan.nbytes, self.target.shared_memory_per_block
@@ -208,7 +213,9 @@ class _Lowering:
             case AssignStmt():
                 builder.assign(stmt.var, stmt.value)
             case TensorItemValueStmt() | TensorItemPtrStmt():
-                self.element(stmt)
+                origin = self._origin(stmt.span, self._accessed([stmt.tensor]))
+                with builder.instruction(origin, ""):
+                    self.element(stmt)
             case BreakStmt():
                 builder.break_()
             case ReturnStmt():
@@ -244,9 +251,7 @@ class _Lowering:
 
     def instruction(self, inst: Instruction) -> None:
         emit = registry.find(inst, self.target).emit
-        origin = len(self.spans)
-        self.spans.append(inst.span)
-        self.shared_of.append(self._accessed(inst))
+        origin = self._origin(inst.span, None if inst in self.shared.workspaces else self._accessed(inst.inputs))
         try:
             with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
                 if self.shared.needs_barrier(inst):
