@@ -145,7 +145,7 @@ def test_a_copy_must_be_waited_for(check):
     for nothing in ("n = 0", "tk::cp_async_commit_group(), tk::cp_async_wait_group<1>()"):
         body = copying(nothing, "__syncthreads()")
         error = check(body)
-        assert error.kind == "copy under way"
+        assert error.kind == "in_flight"
         assert places(error) == lines(body, "cp_async_4", "= s[")
         assert error.data["first"]["verb"] == "copies into"
         assert "copy_async_wait_all()" in error.data["hint"]
@@ -155,9 +155,9 @@ def test_a_copy_of_another_thread_needs_a_barrier_behind_its_wait(check):
     other = "threadIdx.x ^ 32"
     assert check(copying("tk::cp_async_wait_all()", "__syncthreads()", other)) is None
     error = check(copying("__syncthreads()", "tk::cp_async_wait_all()", other))
-    assert error.kind == "copy under way" or (error.kind == "race" and "behind the wait" in error.data["hint"])
+    assert error.kind == "in_flight" or (error.kind == "race" and "behind the wait" in error.data["hint"])
     error = check(copying("tk::cp_async_wait_all()", "__syncwarp()", other), seed=3)
-    assert error.kind in ("race", "copy under way", "uninitialized")
+    assert error.kind in ("race", "in_flight", "uninitialized")
 
 
 def test_a_buffer_in_use_must_not_be_filled_again(check):
@@ -175,7 +175,7 @@ def test_two_copies_to_one_place_are_in_no_order(check):
         f"{SHARED}  tk::cp_async_4(&s[threadIdx.x], x);\n"
         "  tk::cp_async_4(&s[threadIdx.x], x + 1);\n  tk::cp_async_wait_all();"
     )
-    assert check(body).kind == "copy under way"
+    assert check(body).kind == "in_flight"
 
 
 # ------------------------------------------------------------------------------------------------------------- matrices
@@ -244,7 +244,7 @@ def test_plain_vectors_must_be_aligned(check):
 
 
 @pytest.mark.parametrize(
-    ("expression", "kind"), [("1 << (n + 32)", "shift"), ("7 / n", "float exception"), ("7 % n", "float exception")]
+    ("expression", "kind"), [("1 << (n + 32)", "shift"), ("7 / n", "division_by_zero"), ("7 % n", "division_by_zero")]
 )
 def test_undefined_arithmetic(check, expression, kind):
     body = f"  x[0] = {expression};"
@@ -259,16 +259,16 @@ def test_undefined_arithmetic(check, expression, kind):
 def test_blocks_must_not_write_one_place(check, os_threads):
     assert check("  x[blockIdx.x] = 1.0f;", block=1, grid=8, os_threads=os_threads) is None
     error = check("  x[blockIdx.x / 2] = 1.0f;", block=1, grid=8, os_threads=os_threads)
-    assert error.kind == "race" and "lock_semaphore" in error.data["hint"]
+    assert error.kind == "global_race" and "lock_semaphore" in error.data["hint"]
     assert error.data["tensor"] == "arg1"
     assert error.data["first"]["block"][0] // 2 == error.data["second"]["block"][0] // 2
 
 
 def test_blocks_must_not_read_what_another_writes(check):
     error = check("  if (blockIdx.x == 0) x[5] = 1.0f;\n  else x[blockIdx.x] = x[5];", block=1, grid=3)
-    assert error.kind == "race"
+    assert error.kind == "global_race"
     error = check("  if (blockIdx.x == 2) x[5] = 1.0f;\n  else x[blockIdx.x] = x[5];", block=1, grid=3)
-    assert error.kind == "race"
+    assert error.kind == "global_race"
 
 
 @pytest.mark.parametrize("seed", [0, 5])
@@ -285,8 +285,8 @@ def test_semaphores_order_blocks(check, seed):
         )
 
     assert run(body.replace("AFTER", "")) is None
-    assert run(body.replace("AFTER", "x[threadIdx.x] = 0;")).kind == "race"
-    assert run("  x[threadIdx.x] += 1.0f;\n" + body.replace("AFTER", "")).kind == "race"
+    assert run(body.replace("AFTER", "x[threadIdx.x] = 0;")).kind == "global_race"
+    assert run("  x[threadIdx.x] += 1.0f;\n" + body.replace("AFTER", "")).kind == "global_race"
 
 
 def test_threads_of_a_block_race_on_tensors_too(check):
@@ -310,9 +310,10 @@ def test_a_loop_without_end_is_named(check):
 
 def test_lanes_of_a_warp_must_come_to_one_barrier(check):
     body = "  if (threadIdx.x < N)\n    __syncthreads();\n  else\n    __syncthreads(  );"
-    assert check(body.replace("N", "32")) is None
-    error = check(body.replace("N", "16"))
-    assert (error.kind, error.data["line"]) == ("divergence", lines(body, "__syncthreads(  )")[0])
+    assert check(body.replace("N", "64")) is None
+    for count in ("32", "16"):
+        error = check(body.replace("N", count))
+        assert (error.kind, error.data["line"]) == ("divergence", lines(body, "__syncthreads(  )")[0])
 
 
 def test_matrix_instructions_take_a_warp_at_one_line(check):
@@ -345,3 +346,18 @@ def test_shared_memory_begins_at_a_boundary_whatever_its_size(check):
     for shared_bytes in (8, 12, 260):
         assert check(body, shared_bytes=shared_bytes) is None
     assert check(body, np.int32(1), np.zeros(64, np.float32), shared_bytes=12).kind == "out_of_bounds"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "  if (threadIdx.x < 32)\n    __syncthreads();\n  x[0] = 0;",
+        "  if (threadIdx.x < 32)\n    __syncthreads();\n  __syncthreads( );",
+        "  if (threadIdx.x % 32 < 16)\n    n = tk::shfl_xor(n, 1);\n  x[0] = 0;",
+        "  if (threadIdx.x % 32 < 16)\n    n = tk::shfl_xor(n, 1);\n  n = tk::shfl_xor(n, 1 );",
+        "  if (threadIdx.x == 3)\n    return;\n  n = tk::ballot(true);",
+    ],
+)
+def test_who_must_come_together_must_come_together(check, body):
+    error = check(body)
+    assert error.kind == "divergence" and error.data["line"]

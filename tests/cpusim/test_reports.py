@@ -166,7 +166,7 @@ def test_an_invalid_address(fails):
 def test_integer_division_by_zero(fails, expression):
     source = kernel(f"  x[0] = {expression};")
     error = fails(source, np.int32(0), np.zeros(1, np.float32))
-    assert (error.kind, error.data["line"]) == ("float exception", line_of(source, expression))
+    assert (error.kind, error.data["line"]) == ("division_by_zero", line_of(source, expression))
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_missing_wait_is_told():
     x, y = torch.randn(32, 32).half(), torch.zeros(32, 32).half()
     assert Staged(True).check(1, x, y).blocks == 1
     error = fault(Staged(False), 1, x, y)
-    assert error.kind == "copy under way"
+    assert error.kind == "in_flight"
     assert error.data["second"]["span"].line == line_of(Staged, "load_shared")
     assert "copy_async_wait_all()" in error.diagnostic.help
 
@@ -147,7 +147,7 @@ def test_a_workspace_holds_nothing_before_it_is_written():
 
 def test_blocks_that_write_one_place_race():
     error = fault(Together(), torch.zeros(4, 32))
-    assert (error.kind, error.data["tensor"], error.data["index"][0]) == ("race", "y_ptr", 2)
+    assert (error.kind, error.data["tensor"], error.data["index"][0]) == ("global_race", "y_ptr", 2)
     assert error.data["first"]["block"] != error.data["second"]["block"]
     assert "y_ptr[2, " in error.message
 

@@ -27,12 +27,29 @@ uint32_t warps_at(const Block& block, const Barrier& barrier) {
   return warps;
 }
 
-// The lanes of a warp must come to a barrier together.
-void require_same_line(const Fiber& fiber, uint32_t waiting, int line) {
-  const Fiber& other = fiber.warp->fibers[__builtin_ctz(waiting)];
-  if (other.line == line) return;
-  fail(TK_DIVERGENCE, line, "the warp has diverged: lane %d comes to a barrier here, and lane %d waits at that of line %d",
-       fiber.lane, other.lane, other.line);
+// A fiber that waits at the barrier; nullptr if there is none.
+const Fiber* anybody_at(const Block& block, const Barrier& barrier) {
+  for (int i = 0; i < block.warp_count; ++i) {
+    if (barrier.waiting[i]) return &block.warps[i].fibers[__builtin_ctz(barrier.waiting[i])];
+  }
+  return nullptr;
+}
+
+// The threads of a block must come to one __syncthreads(), the lanes of a warp to one barrier of any kind.
+void require_same_line(const Block& block, const Barrier& barrier, const Fiber& fiber, int line) {
+  const uint32_t lanes = barrier.waiting[fiber.index / kWarpSize];
+  const Fiber* other = lanes ? &fiber.warp->fibers[__builtin_ctz(lanes)] : nullptr;
+  if (other == nullptr && barrier.expected == 0) other = anybody_at(block, barrier);
+  if (other == nullptr || other->line == line) return;
+  fail(TK_DIVERGENCE, line, "the block has diverged: thread %d comes to a barrier here, and thread %d waits at that of line %d",
+       fiber.index, other->index, other->line);
+}
+
+void require_all(const Block& block, const Barrier& barrier) {
+  if (barrier.expected || block.alive == block.thread_count) return;
+  const Fiber* waits = anybody_at(block, barrier);
+  fail(TK_DIVERGENCE, barrier.line, "the block has diverged: thread %d waits here for all, and %d threads have returned",
+       waits ? waits->index : 0, block.thread_count - block.alive);
 }
 
 }  // namespace
@@ -40,6 +57,7 @@ void require_same_line(const Fiber& fiber, uint32_t waiting, int line) {
 void release_if_complete(Block& block, Barrier& barrier) {
   const int expected = barrier.expected ? barrier.expected : block.alive;
   if (barrier.arrived == 0 || barrier.arrived != expected) return;
+  if (checker()) require_all(block, barrier);
   if (Checker* const c = checker()) order_barrier(*c, barrier.expected ? warps_at(block, barrier) : kAllWarps);
   for (int i = 0; i < block.warp_count; ++i) {
     block.warps[i].ready |= barrier.waiting[i];
@@ -63,7 +81,7 @@ TK_EXPORT void tk_rt_barrier(int id, int threads, int line) {
   }
   Barrier& barrier = block.barriers[id];
   const int warp = static_cast<int>(fiber.warp - block.warps);
-  if (checker() && barrier.waiting[warp]) require_same_line(fiber, barrier.waiting[warp], line);
+  if (checker() && barrier.arrived) require_same_line(block, barrier, fiber, line);
   if (barrier.arrived && barrier.expected != threads) {
     fail(TK_FAIL, line, "barrier %d for %d threads: others wait there, at line %d, for %d", id, threads, barrier.line,
          barrier.expected ? barrier.expected : block.alive);

@@ -98,6 +98,11 @@ const char* title_of(const Conflict& conflict) {
     return is_write(conflict.second.verb) ? "written while a copy into it is under way" : "read before the copy into it has arrived";
   }
   if (conflict.second.verb == kCopies && !is_write(conflict.first.verb)) return "refilled by a copy while it is read";
+  if (conflict.first.block != conflict.second.block) {
+    if (!is_write(conflict.second.verb)) return "race of two blocks, a read after a write";
+    return is_write(conflict.first.verb) ? "race of two blocks, a write after a write"
+                                         : "race of two blocks, a write after a read";
+  }
   if (!is_write(conflict.second.verb)) return "race, a read after a write";
   return is_write(conflict.first.verb) ? "race, a write after a write" : "race, a write after a read";
 }
@@ -109,9 +114,11 @@ void report_stop_at(Site site) {
 }
 
 void report_conflict(const Checker& checker, const Conflict& conflict) {
+  const bool in_block = conflict.first.block == conflict.second.block;
+  const tk_kind kind = conflict.under_way ? TK_COPY_UNDER_WAY : in_block ? TK_RACE : TK_GLOBAL_RACE;
   {
     Critical guard;
-    if (tk_error* error = claim_error(conflict.under_way ? TK_COPY_UNDER_WAY : TK_RACE, 0)) {
+    if (tk_error* error = claim_error(kind, 0)) {
       place(*error, conflict.second.site);
       attribute_access(checker, *error, conflict.second);
       describe(checker, error->first, conflict.first);

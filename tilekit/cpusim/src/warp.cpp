@@ -20,7 +20,20 @@ void describe_collective(const Block&, const Fiber& fiber, char* text, size_t by
 
 const Wait kCollectiveWait = {describe_collective};
 
+// Lanes that a mask names must all come, to one place, unless the whole warp has long returned.
+void require_together(const Collective& c) {
+  if (c.other_line) {
+    fail(TK_DIVERGENCE, c.other_line, "the warp has diverged: lanes come to %s here, and others to that of line %d", c.name,
+         c.line);
+  }
+  if (c.arrived != c.mask && c.mask == kAllLanes) {
+    fail(TK_DIVERGENCE, c.line, "the warp has diverged: %s is for all its lanes, and %d of them have returned", c.name,
+         kWarpSize - __builtin_popcount(c.arrived));
+  }
+}
+
 void complete(Block& block, Warp& warp, Collective& c) {
+  if (checker() && block.thread_count % kWarpSize == 0) require_together(c);
   c.run(c);
   ++block.worker->counters.collectives;
   warp.ready |= c.arrived;
@@ -93,10 +106,6 @@ uint64_t collective(uint32_t mask, const char* name, int line, void (*run)(Colle
 }
 
 void require_whole_warp(const Collective& c) {
-  if (c.other_line && checker()) {
-    fail(TK_DIVERGENCE, c.other_line, "the warp has diverged: %s takes all 32 lanes of a warp at once, and some come from line %d",
-         c.name, c.line);
-  }
   if (c.arrived == kAllLanes) return;
   fail(TK_DIVERGENCE, c.line, "%s takes all 32 lanes of a warp, and only %d are left", c.name,
        __builtin_popcount(c.arrived));

@@ -116,7 +116,8 @@ enum tk_kind {
   TK_TIMEOUT,
   TK_INTERRUPTED,
   // these are found in check mode
-  TK_RACE,             // two accesses that nothing orders
+  TK_RACE,             // two accesses of one block that nothing orders
+  TK_GLOBAL_RACE,      // two accesses of different blocks
   TK_COPY_UNDER_WAY,   // memory is touched while an asynchronous copy into it has not been waited for
   TK_UNINITIALIZED,    // memory is read that nobody has written
   TK_SHIFT,            // by a negative number of bits, or by more than there are
