@@ -16,7 +16,7 @@ HIDDEN = -1e30
 
 
 def flash(dtype=float16):
-    @tilus.autotune("block_q, block_k, warps", [(64, 64, 4), (128, 64, 8), (128, 64, 4), (64, 128, 4)])
+    @tilus.autotune("block_q, block_k, warps", [(64, 64, 4), (128, 64, 8), (64, 128, 4)])
     class FlashAttention(tilus.Script):
         """A block of queries of one head; keys and values come in turn, each while the other one is multiplied."""
 

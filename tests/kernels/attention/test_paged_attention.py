@@ -6,8 +6,9 @@ import torch
 
 from tests.kernels.attention import scripts
 from tests.kernels.attention.test_flash_attention import attention
-from tests.kernels.machines import EVERYWHERE, assert_close, on_gpu, poisoned
+from tests.kernels.machines import EVERYWHERE, assert_close, on_gpu, poisoned, simulate
 from tilekit import bfloat16
+from tilekit.diag.errors import LanguageError
 
 PAGED = {torch.float16: scripts.paged(), torch.bfloat16: scripts.paged(bfloat16)}
 DECODE = {torch.float16: scripts.decode(), torch.bfloat16: scripts.decode(bfloat16)}
@@ -67,6 +68,11 @@ def test_one_new_token_of_each_sequence(run, dtype):
 @pytest.mark.parametrize("page, heads, k_heads, dim", [(16, 4, 2, 64), (32, 2, 2, 40)])
 def test_several_new_tokens_see_those_before_them(run, page, heads, k_heads, dim):
     check_paged(run, torch.float16, [35, 36, 75], q_len=35, page=page, heads=heads, k_heads=k_heads, dim=dim)
+
+
+def test_a_page_that_is_no_tile_is_refused():
+    with pytest.raises(LanguageError, match="a page is a tile of keys: it needs a multiple of 16 of them"):
+        check_paged(simulate, torch.float16, [20], q_len=1, page=8, heads=2, k_heads=1, dim=64)
 
 
 @pytest.mark.parametrize("run", EVERYWHERE)
