@@ -188,8 +188,8 @@ def by_python(
     body: str, inputs: Inputs, methods: str = "", base: str = "Self", bases: str = "", **names: Any
 ) -> np.ndarray:
     """What the snippet keeps when Python runs it."""
-    # where a kernel writes a part of a tile, Python binds the name to another tile
-    body = re.sub(r"^(\s*)(\w+)\[(.*)\] = (.*)  # put$", r"\1\2 = \2.put(\3, \4)", body, flags=re.MULTILINE)
+    # where a kernel writes a part of a tile, Python binds the name to another tile; it has the value before the place
+    body = re.sub(r"^(\s*)(\w+)\[(.*)\] = (.*)  # put$", r"\1\2 = \2.put(value=\4, at=\3)", body, flags=re.MULTILINE)
     text = textwrap.dedent(bases).replace("PARENT", "Self").replace("CLASS", "Self") + _PLAIN.format(
         base=base, methods=_indented(methods, 4), body=_indented(body, 8)
     )
@@ -259,7 +259,7 @@ class Tile:
     def __getitem__(self, at: Any) -> Tile:
         return Tile(self.data[at].copy())
 
-    def put(self, at: Any, value: Any) -> Tile:
+    def put(self, *, value: Any, at: Any) -> Tile:
         data = self.data.copy()
         data[at] = _array(value)
         return Tile(data)

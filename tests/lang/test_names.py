@@ -233,6 +233,21 @@ def test_a_tile_that_becomes_another_form_of_itself():
     assert "a = reshape(a)" not in inside, "it would read what it writes"
 
 
+def test_the_condition_of_a_branch_is_read_at_the_next_turn_of_an_unrolled_loop():
+    agrees(
+        """
+        s = n
+        for k in [1, 2, 3]:
+            if s > 2:
+                s = k
+            for i in range(s):
+                s = k - 1
+            x = x + 1
+        self.keep(0, x)
+        """
+    )
+
+
 # --------------------------------------------------------------------------------------------------- tiles in branches
 
 

@@ -154,12 +154,23 @@ def is_read_later(function: ast.FunctionDef, region: ast.AST, loop: ast.stmt | N
     """
     if any(isinstance(part, ast.Lambda) and reads(part, name) for part in ast.walk(function)):
         return True
+    if loop is not None and any(reads(head, name) for head in _heads(region)):
+        return True
     for use in _uses(function, name):
         if _inside(use, region):
             continue
         if _start(use) >= _end(region) or (loop is not None and _inside(use, loop)):
             return True
     return False
+
+
+def _heads(region: ast.AST) -> list[ast.expr]:
+    """What a compound statement computes before its body."""
+    match region:
+        case ast.If(test=head) | ast.While(test=head) | ast.For(iter=head):
+            return [head]
+        case _:
+            return []
 
 
 def _inside(node: ast.AST, region: ast.AST) -> bool:
