@@ -125,6 +125,7 @@ def test_every_option_can_be_set_and_read():
     option.debug.disable_ptxas_opt()
     option.cpu.timeout(2)
     option.cpu.threads(1)
+    option.cpu.check_blocks(3)
     option.cache_dir("/x")
     values = {name: option.get_option(name) for name in config.OPTIONS}
     assert values == {
@@ -137,6 +138,7 @@ def test_every_option_can_be_set_and_read():
         "debug.disable_ptxas_opt": True,
         "cpu.timeout": 2.0,
         "cpu.threads": 1,
+        "cpu.check_blocks": 3,
     }
     option.debug.dump_ir(False)
     assert option.get_option("debug.dump_ir") is False

@@ -10,6 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -43,7 +44,7 @@ from tilekit.transforms.recorder import Recorder
 INCLUDE = Path(__file__).parent / "include"
 
 SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
-# for each line of the source the number of the shared tensor that it accesses, -1 for none or any
+# for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
 SHARED_OF_LINES = "module/shared.json"
 CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
 
@@ -85,7 +86,7 @@ class CompiledProgram:
     def load_checked(self, config: Config) -> CheckRunner:
         """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
         compiler = host.require_compiler()
-        entry = build_checked(self.source, compiler, config)
+        entry = self.entry if CHECKED in self.entry.files else build_checked(self.source, compiler, config)
         cpu = launch_cpu.cpu_device(config.cache_dir, compiler)
         lines = json.loads(self.entry.text(SHARED_OF_LINES))
         kernel = CpuKernel(self.manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines)
@@ -153,12 +154,19 @@ class CheckRunner:
     waits: bool
 
     def launch(
-        self, arguments: Sequence[Any], /, *, sample: int | None = None, seed: int = 0, keep: bool = True
+        self,
+        arguments: Sequence[Any],
+        /,
+        *,
+        sample: int | None = None,
+        seed: int = 0,
+        keep: bool = True,
+        timeout_s: float | None = None,
     ) -> LaunchStats:
         """Run all blocks, or a sample; blocks that wait for others are never run without them."""
         return self.kernel.launch(
             arguments,
-            timeout_s=self.config.cpu_timeout,
+            timeout_s=timeout_s or self.config.cpu_timeout,
             os_threads=self.config.cpu_threads,
             seed=seed,
             sample=None if self.waits else sample,
@@ -269,7 +277,7 @@ def build_program(
         files = {
             "program.txt": text.encode(),
             **_files(options, _manifest(lowered, target), changed, source.text, _line_map(source, lowered), made),
-            SHARED_OF_LINES: _json([-1 if of is None else of for of in _shared_of_lines(source, lowered)]),
+            SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
             **(recorder.dump() if config.dump_ir else {}),
         }
         entry = cache.publish(key, files)
@@ -355,6 +363,7 @@ def _files(
         LINES: _json(lines),
         LOG: made.log.encode(),
         made.name: made.content,
+        **({} if made.checked is None else {CHECKED: made.checked}),
     }
 
 
@@ -380,12 +389,16 @@ def _compiled(entry: ProgramEntry, *, cached: bool, recorder: Recorder | None) -
 
 @dataclass(frozen=True)
 class Made:
-    """What a toolchain made of a source: the file for the cache, its log, and the figures it printed."""
+    """What a toolchain made of a source: the file for the cache, its log, and the figures it printed.
+
+    `checked` is the library for check mode, where that is built too.
+    """
 
     name: str
     content: bytes
     log: str
     figures: Mapping[str, int]
+    checked: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -401,7 +414,10 @@ class CompilerChoice:
 def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerChoice:
     if device is DeviceKind.CPU:
         compiler = host.require_compiler()
-        return CompilerChoice(compiler.command[0], compiler.identity, Stage.HOST, lambda text: _for_cpu(text, compiler))
+        compile_cpu = _for_cpu_and_check if config.cpu_check_blocks else _for_cpu
+        return CompilerChoice(
+            compiler.command[0], compiler.identity, Stage.HOST, lambda text: compile_cpu(text, compiler)
+        )
     module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
     options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt)
 
@@ -415,6 +431,14 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
         return Made(CUBIN, binary.cubin, binary.log, figures)
 
     return CompilerChoice(config.toolchain.value, module.version(), Stage.PTXAS, compile_cuda)
+
+
+def _for_cpu_and_check(text: str, compiler: host.HostCompiler) -> Made:
+    """Both libraries at a time: the compilers are processes of their own."""
+    with ThreadPoolExecutor(1) as other:
+        checked = other.submit(_for_cpu, text, compiler, check=True)
+        made = _for_cpu(text, compiler)
+        return replace(made, checked=checked.result().content)
 
 
 def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> Made:
@@ -455,9 +479,9 @@ def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
     )
 
 
-def _shared_of_lines(source: Source, lowered: LoweredModule) -> list[int | None]:
+def _shared_of_lines(source: Source, lowered: LoweredModule) -> list[int]:
     """For each line of the source, the only tensor in shared memory that its instruction accesses."""
-    return [None if origin is None else lowered.shared_of[origin] for origin in source.lines]
+    return [codegen.NO_INSTRUCTION if origin is None else lowered.shared_of[origin] for origin in source.lines]
 
 
 def _line_map(source: Source, lowered: LoweredModule) -> list[list[Any] | None]:

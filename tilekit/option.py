@@ -70,3 +70,8 @@ class cpu:
     def threads(n: int) -> None:
         """Run at most this many blocks at once."""
         config.set_session_default("cpu.threads", n)
+
+    @staticmethod
+    def check_blocks(n: int) -> None:
+        """Check this many blocks of each kernel before it is launched on the CPU for the first time; 0 for none."""
+        config.set_session_default("cpu.check_blocks", n)

@@ -2,12 +2,13 @@
 """A kernel under check: what is wrong is told at its line, with the line of the other access."""
 
 import inspect
+import re
 
 import pytest
 import torch
 
 import tilekit as tilus
-from tilekit import float16, float32, int32
+from tilekit import config, float16, float32, int32
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.jit import session
 from tilekit.runtime.launch_cpu import choose_blocks
@@ -101,7 +102,7 @@ def test_a_kernel_that_is_right_says_what_was_checked():
         report = Turned(True).check(x, y, seed=seed)
         assert str(report) == f"checked all 2 blocks, seed {seed}: nothing wrong"
     assert not y.any(), "a check changes no tensor"
-    assert str(Turned(True).check(x, y, blocks=1)) == "checked 1 of 2 blocks, seed 0: nothing wrong"
+    assert re.fullmatch(r"checked block [01] of 2, seed 0: nothing wrong", str(Turned(True).check(x, y, blocks=1)))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -192,3 +193,40 @@ def test_a_sample_has_the_corners_first():
         chosen = choose_blocks((40, 30, 2), count, 7)
         assert len(chosen) == len(set(chosen)) == count and chosen == choose_blocks((40, 30, 2), count, 7)
     assert choose_blocks((400, 300, 1), 20, 1) != choose_blocks((400, 300, 1), 20, 2)
+
+
+@pytest.fixture
+def sampling():
+    config.set_session_default("cpu.check_blocks", 5)
+    yield
+    config.clear_session_defaults()
+
+
+def test_a_first_launch_checks_some_blocks(sampling):
+    class Sampled(Turned):
+        pass
+
+    handle = Sampled(True)
+    x, y = torch.randn(64, 32), torch.zeros(64, 32)
+    handle(x, y)
+    assert torch.equal(y.reshape(2, 32, 32), x.reshape(2, 32, 32).transpose(1, 2))
+    assert re.search(r"checked all 2 blocks, seed \d+: nothing wrong", handle.last.summary())
+    y.zero_()
+    with pytest.raises(KernelError):
+        Sampled(False)(x, y)
+    assert not y.any(), "what is found wrong is not launched"
+
+
+def test_a_kernel_that_adds_to_its_output_adds_once(sampling):
+    class AddOne(tilus.Script):
+        def __call__(self, n: int32, x_ptr: ~float32):
+            self.attrs.blocks = [40]
+            self.attrs.warps = 1
+            at = self.blockIdx.x * 32
+            gx = self.global_view(x_ptr, dtype=float32, shape=[n])
+            self.store_global(gx, self.load_global(gx, offsets=[at], shape=[32]) + 1.0, offsets=[at])
+
+    handle, x = AddOne(), torch.zeros(40 * 32)
+    handle(40 * 32, x)
+    assert (x == 1).all()
+    assert re.search(r"checked blocks 0, [\d, ]+39 of 40, seed \d+: nothing wrong", handle.last.summary())

@@ -98,8 +98,14 @@ class LoweredModule:
     # the place in the user's function of each tile instruction, by the number that its lines of source carry
     spans: tuple[Span | None, ...]
     shared: tuple[SharedRange, ...]
-    # by the same number, the only tensor of `shared` that the instruction accesses; None if there are more, or none
-    shared_of: tuple[int | None, ...]
+    # by the same number, the only tensor of `shared` that the instruction accesses, or one of the two below
+    shared_of: tuple[int, ...]
+
+
+NO_ONE_TENSOR = -1
+"""The instruction accesses no tensor in shared memory, or several."""
+NO_INSTRUCTION = -2
+"""It is a statement on scalars."""
 
 
 def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
@@ -117,7 +123,7 @@ class _Lowering:
         self.shared = shared_steps.plan(func, target)
         self.workspaces: dict[GlobalTensor, Workspace] = {}
         self.spans: list[Span | None] = []
-        self.shared_of: list[int | None] = []
+        self.shared_of: list[int] = []
         self.views = shared_views.views(func)
 
     def run(self) -> LoweredModule:
@@ -154,13 +160,13 @@ class _Lowering:
     def _shared_range(self, tensor: SharedTensor, offset: int) -> SharedRange:
         return SharedRange(self.names.name(tensor), tensor, offset, tensor.layout.count_size() * tensor.dtype.nbytes)
 
-    def _accessed(self, tensors: Iterable[Tensor]) -> int | None:
+    def _accessed(self, tensors: Iterable[Tensor]) -> int:
         """The only tensor in shared memory that one of these is, or shows."""
         roots = {shared_views.root(tensor, self.views) for tensor in tensors if isinstance(tensor, SharedTensor)}
-        return list(self.shared.tensors).index(roots.pop()) if len(roots) == 1 else None
+        return list(self.shared.tensors).index(roots.pop()) if len(roots) == 1 else NO_ONE_TENSOR
 
-    def _origin(self, span: Span | None, accessed: int | None) -> int:
-        """The number that the lines of an instruction, or of a statement on a tensor, carry."""
+    def _origin(self, span: Span | None, accessed: int) -> int:
+        """The number that the lines of an instruction, or of a statement, carry."""
         self.spans.append(span)
         self.shared_of.append(accessed)
         return len(self.spans) - 1
@@ -185,13 +191,25 @@ class _Lowering:
         self.context.bind_global(tensor, var)
 
     def statement(self, stmt: Stmt) -> None:
-        builder = self.context.builder
+        """The code of a statement; its lines outside of instructions know where it was written."""
         match stmt:
+            case InstStmt():
+                self.instruction(stmt.inst)
             case SeqStmt():
                 for child in stmt.seq:
                     self.statement(child)
-            case InstStmt():
-                self.instruction(stmt.inst)
+            case TensorItemValueStmt() | TensorItemPtrStmt():
+                origin = self._origin(stmt.span, self._accessed([stmt.tensor]))
+                with self.context.builder.instruction(origin, ""):
+                    self.element(stmt)
+            case _:
+                with self.context.builder.at(self._origin(stmt.span, NO_INSTRUCTION)):
+                    self.scalars(stmt)
+
+    def scalars(self, stmt: Stmt) -> None:
+        """A statement that computes with scalars, or that decides what is computed."""
+        builder = self.context.builder
+        match stmt:
             case ForStmt():
                 with builder.for_range(stmt.iter_var, stmt.extent, stmt.unroll_factor):
                     self.statement(stmt.body)
@@ -212,10 +230,6 @@ class _Lowering:
                 self.statement(stmt.body)
             case AssignStmt():
                 builder.assign(stmt.var, stmt.value)
-            case TensorItemValueStmt() | TensorItemPtrStmt():
-                origin = self._origin(stmt.span, self._accessed([stmt.tensor]))
-                with builder.instruction(origin, ""):
-                    self.element(stmt)
             case BreakStmt():
                 builder.break_()
             case ReturnStmt():
@@ -251,7 +265,8 @@ class _Lowering:
 
     def instruction(self, inst: Instruction) -> None:
         emit = registry.find(inst, self.target).emit
-        origin = self._origin(inst.span, None if inst in self.shared.workspaces else self._accessed(inst.inputs))
+        has_workspace = inst in self.shared.workspaces
+        origin = self._origin(inst.span, NO_ONE_TENSOR if has_workspace else self._accessed(inst.inputs))
         try:
             with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
                 if self.shared.needs_barrier(inst):

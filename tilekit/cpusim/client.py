@@ -100,7 +100,8 @@ def available_cores() -> int:
 class Check:
     """What check mode needs to know, of a library that was built for it.
 
-    `line_buffers` has for each line of `source.cu` the number of the buffer that its accesses are meant for, or -1.
+    `line_buffers` has for each line of `source.cu` the number of the buffer that its accesses are meant for; -1 for
+    any, and -2 for a line of scalars, which belongs to no tile instruction.
     `blocks` are the numbers of the blocks to run, x fastest; none means all.
     """
 

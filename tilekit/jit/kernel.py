@@ -8,6 +8,7 @@ import itertools
 import json
 import sys
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count()
 _NO_CPU_COMPILER = "TK506"
+_SEEDS = 1000
+# what the blocks may take that are checked before a kernel's first launch: nobody asked for them
+SAMPLE_TIMEOUT_S = 5.0
 
 
 class Runner(Protocol):
@@ -74,6 +78,8 @@ class Kernel:
     last_run: LaunchStats | None = None
     # what building the CPU runtime took, if this kernel was the first that needed it
     simulator_seconds: float = 0.0
+    # what was said of the blocks that were checked before the first launch
+    sample: str | None = None
     # the arguments of the last call, as far as their owners keep them
     _last_arguments: tuple[Any, ...] | None = None
 
@@ -117,10 +123,11 @@ class Kernel:
                 watcher.compiling(self.script, "first launch")
         try:
             seed = session.check_seed()
-            if seed is None or not self.can_be_checked:
-                self.last_run = self._runner.launch(arguments)
-            else:
+            if seed is not None and self.can_be_checked:
                 self.last_run = self._checker.launch(arguments, seed=seed)
+            else:
+                self._check_sample(arguments)
+                self.last_run = self._runner.launch(arguments)
         except KernelError as error:
             raise self._placed(error).with_sources(self.sources) from error.__cause__
         # what a GPU prints from this process goes there by itself
@@ -187,6 +194,21 @@ class Kernel:
             raise self._placed(error).with_sources(self.sources) from error.__cause__
         return ran.check or CheckStats(0, 0, seed, 0.0)
 
+    def _check_sample(self, arguments: Sequence[Any]) -> None:
+        """Check some blocks of the first launch on the CPU, corners and others by a seed that its source gives."""
+        count = self.machine.config.cpu_check_blocks
+        if self.sample is not None or count == 0 or not self.can_be_checked or self._checker.waits:
+            return
+        seed = zlib.crc32(self.source.encode()) % _SEEDS + 1
+        try:
+            ran = self._checker.launch(arguments, sample=count, seed=seed, keep=False, timeout_s=SAMPLE_TIMEOUT_S)
+        except KernelError as error:
+            if error.kind != "timeout":
+                raise
+            self.sample = f"not checked: {count} blocks took longer than {SAMPLE_TIMEOUT_S:g} s"
+        else:
+            self.sample = "" if ran.check is None else str(ran.check)
+
     @cached_property
     def _checker(self) -> CheckRunner:
         assert self.compiled is not None
@@ -252,6 +274,7 @@ class Kernel:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
         self.__dict__.pop("_checker", None)
+        self.sample = None
 
     def compare(self) -> Comparison:
         """Run the generated and the edited kernel on copies of the last call's arguments.
@@ -356,6 +379,8 @@ class Kernel:
             parts.append(f"ran in {seconds(self.last_run.seconds)}")
         if self.last_run is not None and self.last_run.check is not None:
             parts.append(str(self.last_run.check))
+        elif self.sample:
+            parts.append(self.sample)
         return parts
 
     def __repr__(self) -> str:

@@ -129,6 +129,15 @@ class KernelBuilder:
         finally:
             self._origin = outer
 
+    @contextmanager
+    def at(self, origin: int) -> Generator[None]:
+        """What is written in this block, outside of instructions, is the code of one statement."""
+        outer, self._origin = self._origin, origin
+        try:
+            yield
+        finally:
+            self._origin = outer
+
     def comment(self, text: str) -> None:
         """A comment line inside an instruction."""
         self._append(Mark(self._origin, text))

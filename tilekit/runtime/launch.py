@@ -18,18 +18,30 @@ class LaunchStats:
     check: CheckStats | None = None
 
 
+_NUMBERS_SHOWN = 8
+
+
 @dataclass(frozen=True, slots=True)
 class CheckStats:
-    """A launch in check mode that found nothing wrong: the blocks that ran, of how many, in an order by `seed`."""
+    """A launch in check mode that found nothing wrong: the blocks that ran, of how many, in an order by `seed`.
+
+    `sample` are the numbers of the blocks, x fastest, where not all ran.
+    """
 
     blocks: int
     of: int
     seed: int
     seconds: float
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    sample: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        which = f"all {self.of} blocks" if self.blocks == self.of else f"{self.blocks} of {self.of} blocks"
+        """One sentence that says which blocks, so that the same ones can be checked again."""
+        which = f"all {self.of} blocks"
+        if self.sample:
+            shown = ", ".join(map(str, self.sample[:_NUMBERS_SHOWN]))
+            rest = "" if self.blocks <= _NUMBERS_SHOWN else f" and {self.blocks - _NUMBERS_SHOWN} more"
+            which = f"block{'s' if self.blocks > 1 else ''} {shown}{rest} of {self.of}"
         return f"checked {which}, seed {self.seed}: nothing wrong"
 
 

@@ -156,7 +156,9 @@ class CpuKernel:
         count = math.prod(grid)
         checked = None
         if self.line_buffers is not None:
-            checked = CheckStats(len(blocks) or count, count, seed, result.seconds, result.counters)
+            ran = len(blocks) or count
+            numbers = tuple(blocks) if ran < count else ()
+            checked = CheckStats(ran, count, seed, result.seconds, result.counters, numbers)
         return LaunchStats(result.seconds, copying, result.counters, result.printed, checked)
 
     def _check(self, blocks: Sequence[int]) -> Check:

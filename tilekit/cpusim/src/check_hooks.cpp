@@ -81,6 +81,13 @@ void shared_access(const void* shared, int bytes, bool writes, int line, const v
 
 // ------------------------------------------------------------------------------- loads and stores of tk:: functions
 
+// Of tiles such a division gives 0, in lanes that nobody looks at. A scalar has no such lanes.
+TK_EXPORT void tk_rt_division_by_zero(int line) {
+  const tk_launch& request = *tk_worker->launch->request;
+  if (line < 1 || line > request.lines || request.line_buffer[line - 1] != -2) return;
+  fail_at(TK_FLOAT_EXCEPTION, site_of_line(line), "integer division by zero");
+}
+
 TK_EXPORT void tk_rt_load_global(void* registers, const void* global, int bytes, int line) {
   global_access(global, bytes, false, line, nullptr);
   memcpy(registers, global, bytes);

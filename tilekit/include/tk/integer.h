@@ -18,6 +18,14 @@ template <class T>
 using unsigned_for = typename unsigned_of<sizeof(T)>::type;
 }  // namespace detail
 
+#if defined(TK_CHECK)
+#define TK_DIVISION_LINE , int line = __builtin_LINE()
+#define TK_DIVISION_BY_ZERO() tk_rt_division_by_zero(line)
+#else
+#define TK_DIVISION_LINE
+#define TK_DIVISION_BY_ZERO() (void)0
+#endif
+
 // a + b, a - b and a * b, wrapping. C++ gives no meaning to signed numbers that overflow, and compilers for GPUs
 // conclude from it: that a square is not negative, or that x + x is 0 only where x is.
 template <class T>
@@ -41,9 +49,12 @@ TK_DEVICE T mul(T a, T b) {
 // a // b, rounded toward minus infinity, and 0 where b is 0: that happens in lanes outside a tensor, whose result nobody
 // stores, and a compiler must not conclude from the division that it does not.
 template <class T>
-TK_DEVICE T floordiv(T a, T b) {
+TK_DEVICE T floordiv(T a, T b TK_DIVISION_LINE) {
   static_assert(is_integer<T>, "tk::floordiv takes integers");
-  if (b == T(0)) return T(0);
+  if (b == T(0)) {
+    TK_DIVISION_BY_ZERO();
+    return T(0);
+  }
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a / b);
   } else {
@@ -55,9 +66,12 @@ TK_DEVICE T floordiv(T a, T b) {
 
 // a % b, with the sign of b, and 0 where b is 0.
 template <class T>
-TK_DEVICE T floormod(T a, T b) {
+TK_DEVICE T floormod(T a, T b TK_DIVISION_LINE) {
   static_assert(is_integer<T>, "tk::floormod takes integers");
-  if (b == T(0)) return T(0);
+  if (b == T(0)) {
+    TK_DIVISION_BY_ZERO();
+    return T(0);
+  }
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a % b);
   } else {
@@ -66,6 +80,9 @@ TK_DEVICE T floormod(T a, T b) {
     return static_cast<T>(remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder);
   }
 }
+
+#undef TK_DIVISION_LINE
+#undef TK_DIVISION_BY_ZERO
 
 template <class T>
 TK_DEVICE T min(T a, T b) {

@@ -47,6 +47,8 @@ int tk_rt_printf(int line, const char* format, ...) __attribute__((format(printf
 // shared.h: what an access of shared memory must obey is checked here, and its bank conflicts are counted
 void tk_rt_shared_access(const void* shared, int bytes, int line);
 
+// In check mode, of a division by zero.
+void tk_rt_division_by_zero(int line);
 // In check mode the functions of memory.h and shared.h are these, so that an access is known with its line and, if it
 // is a write, with what it writes.
 void tk_rt_load_global(void* registers, const void* global, int bytes, int line);
@@ -146,7 +148,8 @@ struct tk_launch {
   int32_t buffers;
   const tk_buffer* buffer;
   int32_t lines;
-  const int16_t* line_buffer;  // for each line of source.cu the buffer that its accesses are meant for; -1: any
+  const int16_t* line_buffer;  // for each line of source.cu the buffer that its accesses are meant for; -1: any; -2: it
+                               // computes scalars, outside of a tile instruction
   uint64_t blocks;    // 0: all, else as many of them as `block_number` lists
   const uint64_t* block_number;
 };
