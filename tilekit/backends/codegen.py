@@ -22,6 +22,7 @@ from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst
 from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
 from tilekit.ir.instructions.semaphore import LockSemaphoreInst, ReleaseSemaphoreInst
+from tilekit.ir.instructions.shared import AllocateSharedInst
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import (
@@ -174,9 +175,13 @@ class _Lowering:
     def _check_shared(self) -> None:
         needed, limit = self.shared.plan.nbytes, self.target.shared_memory_per_block
         if needed > limit:
+            largest = max(
+                collect(self.func, AllocateSharedInst), key=lambda inst: inst.shared_output.nbytes, default=None
+            )
             raise errors.CodegenError(
                 "TK402",
                 f"{self.func.name} needs {needed} bytes of shared memory, {self.target.name} has {limit} a block",
+                at=None if largest is None else largest.span,
             )
 
     def lend(self, inst: AllocateGlobalInst) -> None:

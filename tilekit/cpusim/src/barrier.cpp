@@ -35,14 +35,39 @@ const Fiber* anybody_at(const Block& block, const Barrier& barrier) {
   return nullptr;
 }
 
+bool was_whole(const Checker& checks, int line) {
+  for (int i = 0; i < checks.sync_line_count; ++i) {
+    if (checks.sync_lines[i] == line) return true;
+  }
+  return false;
+}
+
 // The threads of a block must come to one __syncthreads(), the lanes of a warp to one barrier of any kind.
 void require_same_line(const Block& block, const Barrier& barrier, const Fiber& fiber, int line) {
   const uint32_t lanes = barrier.waiting[fiber.index / kWarpSize];
   const Fiber* other = lanes ? &fiber.warp->fibers[__builtin_ctz(lanes)] : nullptr;
   if (other == nullptr && barrier.expected == 0) other = anybody_at(block, barrier);
   if (other == nullptr || other->line == line) return;
-  fail(TK_DIVERGENCE, line, "the block has diverged: thread %d comes to a barrier here, and thread %d waits at that of line %d",
-       fiber.index, other->index, other->line);
+  report_unwritten_first();
+  // all threads have come to one of the two before: then the other one is out of place
+  const bool here = !was_whole(*checker(), line) || was_whole(*checker(), other->line);
+  {
+    Critical guard;
+    if (tk_error* error = claim_error(TK_DIVERGENCE, here ? line : other->line)) {
+      attribute(*error, here ? fiber : *other);
+      message_of(*error).print("the block has diverged: its threads come to different barriers");
+      new_note(*error, line).print("thread %d comes to this one", fiber.index);
+      new_note(*error, other->line).print("thread %d waits at this one", other->index);
+      publish_error();
+    }
+  }
+  leave_block();
+}
+
+// Remember a __syncthreads() that all threads have come to.
+void note_whole(Checker& checks, int line) {
+  if (was_whole(checks, line) || checks.sync_line_count == kSyncLines) return;
+  checks.sync_lines[checks.sync_line_count++] = line;
 }
 
 void require_all(const Block& block, const Barrier& barrier) {
@@ -58,6 +83,7 @@ void release_if_complete(Block& block, Barrier& barrier) {
   const int expected = barrier.expected ? barrier.expected : block.alive;
   if (barrier.arrived == 0 || barrier.arrived != expected) return;
   if (checker()) require_all(block, barrier);
+  if (checker() && !barrier.expected) note_whole(*checker(), barrier.line);
   if (Checker* const c = checker()) order_barrier(*c, barrier.expected ? warps_at(block, barrier) : kAllWarps);
   for (int i = 0; i < block.warp_count; ++i) {
     block.warps[i].ready |= barrier.waiting[i];

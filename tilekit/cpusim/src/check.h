@@ -80,6 +80,16 @@ struct Suspect {
   Conflict conflict;
 };
 
+// The first read of shared memory that nobody had written. It is told when the block ends, or goes wrong because of it: if
+// somebody writes there meanwhile, the two race, and the reader only came first.
+struct Unwritten {
+  int32_t bytes;  // 0: there is none
+  const uint8_t* address;
+  Access access;
+};
+
+enum { kSyncLines = 64 };
+
 // The check state of one worker.
 struct Checker {
   Worker* worker;
@@ -99,6 +109,8 @@ struct Checker {
   uint32_t releases_of[kMaxWarps * kWarpSize];  // by thread: how often it has been in a release
   int32_t tensor;                          // that was accessed last
   Suspect suspect;
+  Unwritten unwritten;
+  int32_t sync_lines[kSyncLines], sync_line_count;  // of __syncthreads() to which all threads have come
 };
 
 // The checker of this OS thread's launch; nullptr if it does not check.
@@ -166,6 +178,8 @@ void global_take_over(GlobalShadow& shadow, const void* semaphore, BlockClock& c
 // If the block's write only repeated what was there, it is none; known once it has happened.
 void suspect(Checker& checker, const Conflict& conflict);
 void settle_suspect(Checker& checker);
+// Report the read of nothing that is still open, if there is one, before anything that may follow from it.
+void report_unwritten_first();
 [[noreturn]] void report_uninitialized(const Checker& checker, const Access& access, const void* address, int bytes);
 [[noreturn]] void report_global_bounds(const Checker& checker, const Access& access, const void* address, int bytes);
 [[noreturn]] void report_shared_bounds(const Checker& checker, const Access& access, int buffer, uint32_t offset,

@@ -149,6 +149,14 @@ void settle_suspect(Checker& checker) {
   if (changed) report_conflict(checker, suspect.conflict);
 }
 
+void report_unwritten_first() {
+  Checker* const c = tk_worker ? checker() : nullptr;
+  if (c == nullptr || !c->unwritten.bytes) return;
+  const Unwritten open = c->unwritten;
+  c->unwritten.bytes = 0;
+  report_uninitialized(*c, open.access, open.address, open.bytes);
+}
+
 void report_uninitialized(const Checker& checker, const Access& access, const void* address, int) {
   {
     Critical guard;
@@ -169,6 +177,7 @@ void report_uninitialized(const Checker& checker, const Access& access, const vo
 }
 
 void report_global_bounds(const Checker& checker, const Access& access, const void* address, int bytes) {
+  report_unwritten_first();
   {
     Critical guard;
     if (tk_error* error = claim_error(TK_OUT_OF_BOUNDS, 0)) {
@@ -185,6 +194,7 @@ void report_global_bounds(const Checker& checker, const Access& access, const vo
 }
 
 void report_shared_bounds(const Checker& checker, const Access& access, int buffer, uint32_t offset, int bytes) {
+  report_unwritten_first();
   const tk_buffer& meant = checker.worker->launch->request->buffer[buffer];
   {
     Critical guard;
@@ -206,6 +216,7 @@ void report_shared_bounds(const Checker& checker, const Access& access, int buff
 }
 
 void fail_at(tk_kind kind, Site site, const char* format, ...) {
+  report_unwritten_first();
   {
     Critical guard;
     if (tk_error* error = claim_error(kind, 0)) {

@@ -228,9 +228,12 @@ void shared_read(Checker& checker, Actor actor, uint32_t offset, int bytes, Site
   const uint32_t tick = checker.clock[actor.warp];
   for_each_cell(s, offset, bytes, [&](Cell cell, uint32_t at, uint32_t size) {
     const Write& write = cell.write;
-    if (write.state == kNothing || is_anothers(checker, write.site, site)) report_uninitialized(checker, now, checker.shared_begin + at, size);
+    const bool unwritten = write.state == kNothing || is_anothers(checker, write.site, site);
+    if (unwritten && !checker.unwritten.bytes) {
+      checker.unwritten = {static_cast<int32_t>(size), checker.shared_begin + at, now};
+    }
     require_landed(checker, actor, write, now, at, size);
-    if (!is_done(checker, actor, write.thread / kWarpSize, write.tick) && !is_own(actor, write)) {
+    if (write.state && !is_done(checker, actor, write.thread / kWarpSize, write.tick) && !is_own(actor, write)) {
       const Missing missing = missing_between(actor, write);
       report_conflict(checker, conflict_of(checker, access_of(checker, write), now, missing, at, size));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report.h"
+#include "check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -75,6 +75,7 @@ void report_stop(int line, uint64_t pc) {
 }
 
 void fail(tk_kind kind, int line, const char* format, ...) {
+  report_unwritten_first();
   {
     Critical guard;
     if (tk_error* error = claim_error(kind, line)) {

@@ -94,6 +94,13 @@ void describe_other_blocks(tk_error& error) {
                            static_cast<unsigned long long>(launch.block_count - begun), launch.worker_count);
 }
 
+bool any_collective_open(const Block& block) {
+  for (int i = 0; i < block.warp_count; ++i) {
+    if (block.warps[i].open) return true;
+  }
+  return false;
+}
+
 // Make the fibers that poll ready to look again; whether there are any.
 bool wake_pollers(Block& block) {
   bool any = false;
@@ -129,12 +136,16 @@ void switch_from(Block& block, Fiber& fiber) {
 }  // namespace
 
 void report_deadlock(const Block& block) {
+  report_unwritten_first();
+  // lanes that wait for others of their warp were left by them: check mode says that, and not what came of it
+  const bool diverged = checker() && any_collective_open(block);
   {
     Critical guard;
-    if (tk_error* error = claim_error(TK_DEADLOCK, 0)) {
+    if (tk_error* error = claim_error(diverged ? TK_DIVERGENCE : TK_DEADLOCK, 0)) {
       const tk_dim3 at = block.fibers[0].block_idx;
       error->block = at;
-      message_of(*error).print("deadlock: no thread of block (%u, %u, %u) can go on", at.x, at.y, at.z);
+      message_of(*error).print("%s: no thread of block (%u, %u, %u) can go on",
+                               diverged ? "lanes of a warp do not come together" : "deadlock", at.x, at.y, at.z);
       describe_waiting(block, *error);
       if (tk_worker->launch->stuck.load()) describe_other_blocks(*error);
       publish_error();
@@ -176,7 +187,10 @@ void finish_fiber(Block& block, Fiber& fiber) {
   complete_collectives(block, *fiber.warp);
   release_if_complete(block, block.barriers[0]);
   if (fiber.warp->alive == 0) close_accesses(block, *fiber.warp);
-  if (block.alive == 0) leave_block();
+  if (block.alive == 0) {
+    report_unwritten_first();
+    leave_block();
+  }
   Fiber* const next = &next_fiber(block, fiber);
   tk_current = next;
   void* unused;

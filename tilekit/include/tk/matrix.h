@@ -78,9 +78,11 @@ TK_MATRIX_X4(_trans, ".trans")
 
 #define TK_MATRIX(name, matrices, transposed)                                   \
   TK_DEVICE void ldmatrix_##name(void* registers, const void* row, TK_LINE) {   \
+    TK_REQUIRE_REGISTERS(registers, 4 * matrices);                              \
     tk_rt_ldmatrix(registers, row, matrices, transposed, line);                 \
   }                                                                             \
   TK_DEVICE void stmatrix_##name(void* row, const void* registers, TK_LINE) {   \
+    TK_REQUIRE_REGISTERS(registers, 4 * matrices);                              \
     tk_rt_stmatrix(row, registers, matrices, transposed, line);                 \
   }
 

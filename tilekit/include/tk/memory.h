@@ -71,6 +71,7 @@ TK_DEVICE void in_register(T& value) {
 template <int N>
 TK_DEVICE void load_global(void* registers, const void* global, int line) {
 #if defined(TK_CHECK)
+  TK_REQUIRE_REGISTERS(registers, N);
   tk_rt_load_global(registers, global, N, line);
 #else
   if (__builtin_expect(reinterpret_cast<uintptr_t>(global) % N, 0)) tk_rt_misaligned(global, N, line);
@@ -84,6 +85,7 @@ TK_DEVICE void load_global(void* registers, const void* global, int line) {
 template <int N>
 TK_DEVICE void store_global(void* global, const void* registers, int line) {
 #if defined(TK_CHECK)
+  TK_REQUIRE_REGISTERS(registers, N);
   tk_rt_store_global(global, registers, N, line);
 #else
   if (__builtin_expect(reinterpret_cast<uintptr_t>(global) % N, 0)) tk_rt_misaligned(global, N, line);

@@ -32,6 +32,7 @@ TK_DEVICE void store_shared(void* shared, const void* registers) {
 template <int N>
 TK_DEVICE void load_shared(void* registers, const void* shared, int line) {
 #if defined(TK_CHECK)
+  TK_REQUIRE_REGISTERS(registers, N);
   tk_rt_load_shared(registers, shared, N, line);
 #else
   tk_rt_shared_access(shared, N, line);
@@ -42,6 +43,7 @@ TK_DEVICE void load_shared(void* registers, const void* shared, int line) {
 template <int N>
 TK_DEVICE void store_shared(void* shared, const void* registers, int line) {
 #if defined(TK_CHECK)
+  TK_REQUIRE_REGISTERS(registers, N);
   tk_rt_store_shared(shared, registers, N, line);
 #else
   tk_rt_shared_access(shared, N, line);

@@ -47,6 +47,8 @@ int tk_rt_printf(int line, const char* format, ...) __attribute__((format(printf
 // shared.h: what an access of shared memory must obey is checked here, and its bank conflicts are counted
 void tk_rt_shared_access(const void* shared, int bytes, int line);
 
+// In check mode: a register array ends before `bytes` more.
+void tk_rt_registers_end(int bytes, int line);
 // In check mode, of a division by zero.
 void tk_rt_division_by_zero(int line);
 // In check mode the functions of memory.h and shared.h are these, so that an access is known with its line and, if it

@@ -31,6 +31,14 @@ using dim3 = tk_dim3;
 // The last, hidden parameter of an emulated function: the line of source.cu that calls it.
 #define TK_LINE int line = __builtin_LINE()
 
+// In check mode, that `bytes` more bytes of an array follow, as far as the compiler knows the array.
+#if defined(TK_CHECK)
+#define TK_REQUIRE_REGISTERS(pointer, bytes) \
+  if (__builtin_dynamic_object_size(pointer, 0) < (bytes)) tk_rt_registers_end(bytes, line)
+#else
+#define TK_REQUIRE_REGISTERS(pointer, bytes) (void)0
+#endif
+
 // void name__tk(void** arguments): one pointer for each parameter, as cuLaunchKernel takes them.
 #define TK_KERNEL(name)                                                        \
   extern "C" __attribute__((visibility("default"))) void name##__tk(void** a); \
