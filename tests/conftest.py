@@ -20,6 +20,9 @@ import pytest
 
 from tests.browser import lab
 
+# Tests of check mode ask for it. Elsewhere it would compile every kernel twice.
+os.environ.setdefault("TILEKIT_CPU_CHECK_BLOCKS", "0")
+
 # Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it.
 hypothesis.settings.register_profile("tilekit", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("tilekit")

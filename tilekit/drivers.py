@@ -445,7 +445,8 @@ def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> 
     with tempfile.TemporaryDirectory(prefix="tilekit-") as folder:
         source, library = Path(folder, "source.cu"), Path(folder, "lib.so")
         source.write_text(text)
-        built = compiler.build_kernel(source, library, include=INCLUDE, check=check)
+        build = compiler.build_checked if check else compiler.build_kernel
+        built = build(source, library, include=INCLUDE)
         return Made(LIBRARY, library.read_bytes(), built.log, {})
 
 

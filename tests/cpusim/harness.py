@@ -45,7 +45,8 @@ def library(source: str, *, check: bool = False) -> Path:
     folder = scratch() / hashlib.sha256(f"{check} {source}".encode()).hexdigest()[:16]
     folder.mkdir()
     (folder / "source.cu").write_text(source)
-    compiler().build_kernel(folder / "source.cu", folder / "lib.so", include=build.INCLUDE, check=check)
+    compile_one = compiler().build_checked if check else compiler().build_kernel
+    compile_one(folder / "source.cu", folder / "lib.so", include=build.INCLUDE)
     return folder / "lib.so"
 
 

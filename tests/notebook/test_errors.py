@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person reads when a cell is wrong: the exact text, with the cell's number, the line and a caret."""
 
+import re
 import textwrap
 
 import pytest
@@ -136,6 +137,17 @@ def test_an_ordinary_error_has_the_line_of_the_cell(notebook: Notebook):
     assert "Cell In[2], line 4\n" in text
     assert "----> 4 1 / 0" in text
     assert "tilekit" not in text
+
+
+def test_a_checked_cell_tells_both_lines_of_a_race(notebook: Notebook):
+    one_place = VECTOR_ADD.replace("x + y, offsets=[start]", "x + y, offsets=[0]")
+    text = said(notebook, f"%%tilus --check\n{one_place}{CALL}")
+    assert text.startswith("KernelError TK720 in VectorAdd.__call__, Cell In[2], line "), text
+    assert "z_ptr[" in text.splitlines()[0]
+    assert text.count("writes it") == 2 and "lock_semaphore" in text
+    ran = notebook.ran(f"%%tilus --check\n{VECTOR_ADD}{CALL}torch.equal(z, x + y)")
+    assert ran.value is True
+    assert re.search(r"checked all \d+ blocks, seed 0: nothing wrong", ran.text)
 
 
 def test_a_kernel_reports_its_line_from_another_cell_also_after_its_cell_changed(notebook: Notebook):

@@ -77,10 +77,16 @@ class HostCompiler:
     def _check_flags(self) -> tuple[str, ...]:
         return (*_CHECKS, *(_CHECKS_CLANG if self._is_clang else _CHECKS_GCC))
 
-    def build_kernel(self, source: Path, library: Path, *, include: Path, check: bool = False) -> BuildResult:
-        """Compile a `source.cu` into the shared library that the CPU simulator loads, in check mode if wanted."""
+    def build_kernel(self, source: Path, library: Path, *, include: Path) -> BuildResult:
+        """Compile a `source.cu` into the shared library that the CPU simulator loads."""
+        return self._build(source, library, include)
+
+    def build_checked(self, source: Path, library: Path, *, include: Path) -> BuildResult:
+        """The same for check mode: a library that tells the runtime of each load and store."""
+        return self._build(source, library, include, self._check_flags)
+
+    def _build(self, source: Path, library: Path, include: Path, checks: Sequence[str] = ()) -> BuildResult:
         # by its bare name, so that messages and line tables say `source.cu` wherever it lies
-        checks = self._check_flags if check else ()
         arguments = [*_LANGUAGE, *_KERNEL, *self._machine_flags, *checks, f"-I{include}", source.name, *_KERNEL_LINK]
         return self._run([*arguments, "-o", str(library.absolute())], folder=source.parent, source=source.name)
 
