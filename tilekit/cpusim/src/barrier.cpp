@@ -73,7 +73,8 @@ void note_whole(Checker& checks, int line) {
 void require_all(const Block& block, const Barrier& barrier) {
   if (barrier.expected || block.alive == block.thread_count) return;
   const Fiber* waits = anybody_at(block, barrier);
-  fail(TK_DIVERGENCE, barrier.line, "the block has diverged: thread %d waits here for all, and %d threads have returned",
+  fail(TK_DIVERGENCE, barrier.line,
+       "the block has diverged: thread %d waits here for all, and %d threads have returned",
        waits ? waits->index : 0, block.thread_count - block.alive);
 }
 

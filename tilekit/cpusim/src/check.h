@@ -2,16 +2,18 @@
 // Check mode: what it remembers of a launch, and what the rest of the runtime tells it.
 //
 // In check mode the compiler puts a call in front of every load and store of a kernel (-fsanitize=thread), and those
-// calls end here (check_hooks.cpp) instead of in the compiler's own library. Three things are kept:
+// calls end here instead of in the compiler's own library. The parts are:
 //
-//   who is known to be done with what    clocks of warps and of blocks                     check_order.cpp
-//   who wrote and read each byte last    of shared memory, and of tensors that are written  check_shadow.h, _shared, _global
-//   what is wrong, in words              the two accesses, and what is missing              check_report.cpp
+//   check_hooks.cpp     where the calls of the compiler and of the tk:: functions end
+//   check_order.cpp     who is known to be done with what: clocks of warps and of blocks
+//   check_shared.cpp    who wrote and read each byte of shared memory last
+//   check_global.cpp    the same of the tensors that a kernel writes, and the bounds of all
+//   check_report.cpp    what is wrong, in words: the two accesses, and what is missing
 //
-// A warp has a clock. It ticks at each barrier and each __syncwarp of the warp, and every access is stamped with it. What
-// lanes of one warp do at the same tick is in no order, and neither are the shuffles, votes and matrix instructions that
-// exchange registers between them: PTX promises no order of memory there. Each warp knows, for every other one, the tick
-// up to which that one is done; a barrier makes those who take part know all that any of them knew.
+// A warp has a clock. It ticks at each barrier and each __syncwarp of the warp, and every access is stamped with it.
+// What lanes of one warp do at the same tick is in no order. Nor do the shuffles, votes and matrix instructions order
+// it that exchange registers between them: PTX promises no order of memory there. Each warp knows, for every other one,
+// the tick up to which that one is done; a barrier makes those who take part know all that any of them knew.
 #pragma once
 #include "machine.h"
 #include "report.h"
@@ -72,16 +74,16 @@ struct BlockClock {
   int32_t count, capacity;
 };
 
-// A write whose conflict would be none if it wrote what is there already: threads of a block may do that. Whether it did
-// is seen when the write has happened, at the next call from the kernel.
+// A write whose conflict would be none if it wrote what is there already: threads of a block may do that. Whether it
+// did is seen when the write has happened, at the next call from the kernel.
 struct Suspect {
   int32_t bytes;  // 0: there is none
   uint8_t before[16];
   Conflict conflict;
 };
 
-// The first read of shared memory that nobody had written. It is told when the block ends, or goes wrong because of it: if
-// somebody writes there meanwhile, the two race, and the reader only came first.
+// The first read of shared memory that nobody had written. It is told when the block ends, or goes wrong because of it:
+// if somebody writes there meanwhile, the two race, and the reader only came first.
 struct Unwritten {
   int32_t bytes;  // 0: there is none
   const uint8_t* address;
@@ -180,8 +182,9 @@ void suspect(Checker& checker, const Conflict& conflict);
 void settle_suspect(Checker& checker);
 // Report the read of nothing that is still open, if there is one, before anything that may follow from it.
 void report_unwritten_first();
-[[noreturn]] void report_uninitialized(const Checker& checker, const Access& access, const void* address, int bytes);
+[[noreturn]] void report_uninitialized(const Checker& checker, const Access& access, const void* address);
 [[noreturn]] void report_global_bounds(const Checker& checker, const Access& access, const void* address, int bytes);
+// `buffer`: the tensor that was meant.
 [[noreturn]] void report_shared_bounds(const Checker& checker, const Access& access, int buffer, uint32_t offset,
                                        int bytes);
 [[noreturn]] void fail_at(tk_kind kind, Site site, const char* format, ...) __attribute__((format(printf, 3, 4)));

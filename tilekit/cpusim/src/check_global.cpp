@@ -181,14 +181,15 @@ Missing missing_between(const Checker& checker, Actor actor, const Stamp& first)
 void tell(Checker& checker, Actor actor, const Finding& finding, Site site, Verb verb, const uint8_t* address,
           const void* value) {
   const Access now = access_now(checker, actor, site, verb);
-  if (finding.kind == Finding::kUndefined) report_uninitialized(checker, now, finding.address, finding.bytes);
+  if (finding.kind == Finding::kUndefined) report_uninitialized(checker, now, finding.address);
   const Access first = {finding.first.block - 1, finding.first.thread, finding.first.site, finding.verb};
   const Conflict conflict = {first, now, missing_between(checker, actor, finding.first), false, finding.address,
                              finding.bytes};
   if (!finding.maybe) report_conflict(checker, conflict);
   const uint8_t* const bits = static_cast<const uint8_t*>(value);
-  if (bits == nullptr) suspect(checker, conflict);
-  else if (memcmp(finding.address, bits + (finding.address - address), finding.bytes)) report_conflict(checker, conflict);
+  if (bits == nullptr) return suspect(checker, conflict);
+  const bool repeats = memcmp(finding.address, bits + (finding.address - address), finding.bytes) == 0;
+  if (!repeats) report_conflict(checker, conflict);
 }
 
 bool holds(const tk_tensor& tensor, const uint8_t* address, int bytes) {

@@ -82,7 +82,8 @@ void shared_access(const void* shared, int bytes, bool writes, int line, const v
 // ------------------------------------------------------------------------------- loads and stores of tk:: functions
 
 TK_EXPORT void tk_rt_registers_end(int bytes, int line) {
-  fail_at(TK_OUT_OF_BOUNDS, site_of_line(line), "out of bounds of a register array: %d bytes are accessed at its end", bytes);
+  fail_at(TK_OUT_OF_BOUNDS, site_of_line(line), "out of bounds of a register array: %d bytes are accessed at its end",
+          bytes);
 }
 
 // Of tiles such a division gives 0, in lanes that nobody looks at. A scalar has no such lanes.

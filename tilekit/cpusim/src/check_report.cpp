@@ -20,16 +20,20 @@ const char* verb_of(Verb verb) {
 
 bool is_write(Verb verb) { return verb == kWrites || verb == kCopies || verb == kStoresMatrix; }
 
-const char* hint_of(const Conflict& conflict) {
-  switch (conflict.missing) {
-    case Missing::kSync: return "self.sync() is missing between the two";
-    case Missing::kSyncWarp: return "self.sync(), or __syncwarp(), is missing between the two: lanes of a warp run in no order";
+const char* hint_of(Missing missing) {
+  switch (missing) {
+    case Missing::kSync:
+      return "self.sync() is missing between the two";
+    case Missing::kSyncWarp:
+      return "self.sync(), or __syncwarp(), is missing between the two: lanes of a warp run in no order";
     case Missing::kSyncAfterWait:
       return "self.sync() is missing behind the wait for the copy: a thread waits for its own copies only";
     case Missing::kWait:
-      return "copy_async_wait_all(), or copy_async_wait_group(n) behind a copy_async_commit_group(), is missing between the two";
+      return "copy_async_wait_all(), or copy_async_wait_group(n) behind a copy_async_commit_group(), is missing "
+             "between the two";
     case Missing::kWaitAndSync:
-      return "copy_async_wait_all() or copy_async_wait_group(n), and self.sync() behind it, are missing between the two";
+      return "copy_async_wait_all() or copy_async_wait_group(n), and self.sync() behind it, are missing between the "
+             "two";
     case Missing::kSyncBeforeCopy:
       return "self.sync() is missing before the copy: the buffer is filled again while it is in use";
     default:
@@ -38,10 +42,23 @@ const char* hint_of(const Conflict& conflict) {
   }
 }
 
-void place(tk_error& error, Site site) {
-  if (site >> 31) error.line = static_cast<int32_t>(site & 0x7fffffff);
-  else error.pc = site;
+const char* title_of(const Conflict& conflict) {
+  const Verb first = conflict.first.verb, second = conflict.second.verb;
+  if (conflict.under_way) {
+    return is_write(second) ? "written while a copy into it is under way"
+                            : "read before the copy into it has arrived";
+  }
+  if (second == kCopies && !is_write(first)) return "race, refilled by a copy while it is read";
+  if (conflict.first.block != conflict.second.block) {
+    if (!is_write(second)) return "race of two blocks, a read after a write";
+    return is_write(first) ? "race of two blocks, a write after a write" : "race of two blocks, a write after a read";
+  }
+  if (!is_write(second)) return "race, a read after a write";
+  return is_write(first) ? "race, a write after a write" : "race, a write after a read";
 }
+
+int32_t line_of(Site site) { return site >> 31 ? static_cast<int32_t>(site & 0x7fffffff) : 0; }
+uint64_t pc_of(Site site) { return site >> 31 ? 0 : site; }
 
 tk_dim3 block_idx(const Checker& checker, uint64_t block) {
   const tk_dim3 grid = checker.worker->launch->request->grid;
@@ -50,34 +67,44 @@ tk_dim3 block_idx(const Checker& checker, uint64_t block) {
 }
 
 void describe(const Checker& checker, tk_access& to, const Access& access) {
-  to.line = access.site >> 31 ? static_cast<int32_t>(access.site & 0x7fffffff) : 0;
-  to.pc = access.site >> 31 ? 0 : access.site;
+  to.line = line_of(access.site);
+  to.pc = pc_of(access.site);
   to.block = block_idx(checker, access.block);
   to.thread = access.thread;
   to.writes = is_write(access.verb);
   snprintf(to.verb, sizeof to.verb, "%s", verb_of(access.verb));
 }
 
-// The memory that holds an address, by name, and where in it: in the error and as text.
-void name_memory(const Checker& checker, tk_error& error, Text& text, const uint8_t* address) {
-  const tk_launch& request = *checker.worker->launch->request;
-  const int64_t offset = address - checker.shared_begin;
-  if (offset >= 0 && offset < checker.shared_bytes) {
-    error.byte_offset = offset;
-    error.is_shared = 1;
-    for (int i = 0; i < request.buffers; ++i) {
-      const tk_buffer& buffer = request.buffer[i];
-      const bool meant = error.line > 0 && error.line <= request.lines && request.line_buffer[error.line - 1] >= 0;
-      if (meant && request.line_buffer[error.line - 1] != i) continue;
-      if (offset < buffer.offset || offset >= int64_t(buffer.offset) + buffer.bytes) continue;
-      error.buffer = i;
-      error.byte_offset = offset - buffer.offset;
-      text.print("byte %lld of shared tensor '%s'", static_cast<long long>(error.byte_offset), buffer.name);
-      return;
-    }
+// The tensor in shared memory that an offset belongs to: the one that the error's line is about, else any; -1: none.
+int buffer_at(const tk_launch& request, int line, int64_t offset) {
+  const int meant = line > 0 && line <= request.lines ? request.line_buffer[line - 1] : -1;
+  for (int i = 0; i < request.buffers; ++i) {
+    const tk_buffer& buffer = request.buffer[i];
+    const bool inside = offset >= buffer.offset && offset < int64_t(buffer.offset) + buffer.bytes;
+    if (inside && (meant < 0 || meant == i)) return i;
+  }
+  return -1;
+}
+
+void name_shared(const tk_launch& request, tk_error& error, Text& text, int64_t offset) {
+  error.is_shared = 1;
+  error.byte_offset = offset;
+  error.buffer = buffer_at(request, error.line, offset);
+  if (error.buffer < 0) {
     text.print("byte %lld of shared memory", static_cast<long long>(offset));
     return;
   }
+  const tk_buffer& buffer = request.buffer[error.buffer];
+  error.byte_offset = offset - buffer.offset;
+  text.print("byte %lld of shared tensor '%s'", static_cast<long long>(error.byte_offset), buffer.name);
+}
+
+// The memory that holds an address, by name, and where in it: in the error and as text.
+void name_memory(const Checker& checker, tk_error& error, Text& text, const void* where) {
+  const tk_launch& request = *checker.worker->launch->request;
+  const uint8_t* const address = static_cast<const uint8_t*>(where);
+  const int64_t offset = address - checker.shared_begin;
+  if (offset >= 0 && offset < checker.shared_bytes) return name_shared(request, error, text, offset);
   for (int i = 0; i < request.tensors; ++i) {
     const tk_tensor& tensor = request.tensor[i];
     if (address < tensor.begin || address >= tensor.begin + tensor.bytes) continue;
@@ -88,51 +115,39 @@ void name_memory(const Checker& checker, tk_error& error, Text& text, const uint
   }
 }
 
-void attribute_access(const Checker& checker, tk_error& error, const Access& access) {
-  error.block = block_idx(checker, access.block);
-  error.thread = access.thread;
-}
-
-const char* title_of(const Conflict& conflict) {
-  if (conflict.under_way) {
-    return is_write(conflict.second.verb) ? "written while a copy into it is under way" : "read before the copy into it has arrived";
-  }
-  if (conflict.second.verb == kCopies && !is_write(conflict.first.verb)) return "refilled by a copy while it is read";
-  if (conflict.first.block != conflict.second.block) {
-    if (!is_write(conflict.second.verb)) return "race of two blocks, a read after a write";
-    return is_write(conflict.first.verb) ? "race of two blocks, a write after a write"
-                                         : "race of two blocks, a write after a read";
-  }
-  if (!is_write(conflict.second.verb)) return "race, a read after a write";
-  return is_write(conflict.first.verb) ? "race, a write after a write" : "race, a write after a read";
-}
-
-}  // namespace
-
-void report_stop_at(Site site) {
-  report_stop(site >> 31 ? static_cast<int>(site & 0x7fffffff) : 0, site >> 31 ? 0 : site);
-}
-
-void report_conflict(const Checker& checker, const Conflict& conflict) {
-  const bool in_block = conflict.first.block == conflict.second.block;
-  const tk_kind kind = conflict.under_way ? TK_COPY_UNDER_WAY : in_block ? TK_RACE : TK_GLOBAL_RACE;
+// Report an access, unless another error was first. `fill` writes the rest into the error.
+template <class Fill>
+[[noreturn]] void report(const Checker& checker, tk_kind kind, const Access& access, const char* hint, Fill fill) {
   {
     Critical guard;
-    if (tk_error* error = claim_error(kind, 0)) {
-      place(*error, conflict.second.site);
-      attribute_access(checker, *error, conflict.second);
-      describe(checker, error->first, conflict.first);
-      describe(checker, error->second, conflict.second);
-      error->accesses = 2;
-      Text message = message_of(*error);
-      message.print("%s: ", title_of(conflict));
-      name_memory(checker, *error, message, conflict.address);
-      Text hint(error->hint, sizeof error->hint);
-      hint.print("%s", hint_of(conflict));
+    if (tk_error* error = claim_error(kind, line_of(access.site))) {
+      error->pc = pc_of(access.site);
+      error->block = block_idx(checker, access.block);
+      error->thread = access.thread;
+      error->accesses = 1;
+      describe(checker, error->second, access);
+      Text(error->hint, sizeof error->hint).print("%s", hint);
+      fill(*error);
       publish_error();
     }
   }
   leave_block();
+}
+
+}  // namespace
+
+void report_stop_at(Site site) { report_stop(line_of(site), pc_of(site)); }
+
+void report_conflict(const Checker& checker, const Conflict& conflict) {
+  const bool in_block = conflict.first.block == conflict.second.block;
+  const tk_kind kind = conflict.under_way ? TK_COPY_UNDER_WAY : in_block ? TK_RACE : TK_GLOBAL_RACE;
+  report(checker, kind, conflict.second, hint_of(conflict.missing), [&](tk_error& error) {
+    error.accesses = 2;
+    describe(checker, error.first, conflict.first);
+    Text message = message_of(error);
+    message.print("%s: ", title_of(conflict));
+    name_memory(checker, error, message, conflict.address);
+  });
 }
 
 void suspect(Checker& checker, const Conflict& conflict) {
@@ -154,73 +169,45 @@ void report_unwritten_first() {
   if (c == nullptr || !c->unwritten.bytes) return;
   const Unwritten open = c->unwritten;
   c->unwritten.bytes = 0;
-  report_uninitialized(*c, open.access, open.address, open.bytes);
+  report_uninitialized(*c, open.access, open.address);
 }
 
-void report_uninitialized(const Checker& checker, const Access& access, const void* address, int) {
-  {
-    Critical guard;
-    if (tk_error* error = claim_error(TK_UNINITIALIZED, 0)) {
-      place(*error, access.site);
-      attribute_access(checker, *error, access);
-      describe(checker, error->second, access);
-      error->accesses = 1;
-      Text message = message_of(*error);
-      message.print("read before anything was written to it: ");
-      name_memory(checker, *error, message, static_cast<const uint8_t*>(address));
-      Text hint(error->hint, sizeof error->hint);
-      hint.print("write it first: what memory holds before that is anything");
-      publish_error();
-    }
-  }
-  leave_block();
+void report_uninitialized(const Checker& checker, const Access& access, const void* address) {
+  const char* const hint = "write it first: what memory holds before that is anything";
+  report(checker, TK_UNINITIALIZED, access, hint, [&](tk_error& error) {
+    Text message = message_of(error);
+    message.print("read before anything was written to it: ");
+    name_memory(checker, error, message, address);
+  });
 }
 
 void report_global_bounds(const Checker& checker, const Access& access, const void* address, int bytes) {
   report_unwritten_first();
-  {
-    Critical guard;
-    if (tk_error* error = claim_error(TK_OUT_OF_BOUNDS, 0)) {
-      place(*error, access.site);
-      attribute_access(checker, *error, access);
-      describe(checker, error->second, access);
-      error->accesses = 1;
-      describe_near(*error, *checker.worker->launch->request, static_cast<const uint8_t*>(address));
-      if (bytes > 1) new_note(*error, 0).print("the access has %d bytes", bytes);
-      publish_error();
-    }
-  }
-  leave_block();
+  report(checker, TK_OUT_OF_BOUNDS, access, "", [&](tk_error& error) {
+    describe_near(error, *checker.worker->launch->request, static_cast<const uint8_t*>(address));
+    if (bytes > 1) new_note(error, 0).print("the access has %d bytes", bytes);
+  });
 }
 
 void report_shared_bounds(const Checker& checker, const Access& access, int buffer, uint32_t offset, int bytes) {
   report_unwritten_first();
   const tk_buffer& meant = checker.worker->launch->request->buffer[buffer];
-  {
-    Critical guard;
-    if (tk_error* error = claim_error(TK_OUT_OF_BOUNDS, 0)) {
-      place(*error, access.site);
-      attribute_access(checker, *error, access);
-      describe(checker, error->second, access);
-      error->accesses = 1;
-      error->is_shared = 1;
-      error->buffer = buffer;
-      error->byte_offset = static_cast<int64_t>(offset) - meant.offset;
-      message_of(*error).print("out-of-bounds access to shared tensor '%s': byte offset %lld, the tensor has %u bytes",
-                               meant.name, static_cast<long long>(error->byte_offset), meant.bytes);
-      if (bytes > 1) new_note(*error, 0).print("the access has %d bytes", bytes);
-      publish_error();
-    }
-  }
-  leave_block();
+  report(checker, TK_OUT_OF_BOUNDS, access, "", [&](tk_error& error) {
+    error.is_shared = 1;
+    error.buffer = buffer;
+    error.byte_offset = static_cast<int64_t>(offset) - meant.offset;
+    message_of(error).print("out-of-bounds access to shared tensor '%s': byte offset %lld, the tensor has %u bytes",
+                            meant.name, static_cast<long long>(error.byte_offset), meant.bytes);
+    if (bytes > 1) new_note(error, 0).print("the access has %d bytes", bytes);
+  });
 }
 
 void fail_at(tk_kind kind, Site site, const char* format, ...) {
   report_unwritten_first();
   {
     Critical guard;
-    if (tk_error* error = claim_error(kind, 0)) {
-      place(*error, site);
+    if (tk_error* error = claim_error(kind, line_of(site))) {
+      error->pc = pc_of(site);
       va_list arguments;
       va_start(arguments, format);
       vsnprintf(error->message, sizeof error->message, format, arguments);

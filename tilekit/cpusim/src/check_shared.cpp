@@ -54,7 +54,8 @@ struct Cell {
 };
 
 Cell cell_at(SharedShadow& s, uint32_t offset, int shift) {
-  if (shift == kLineShift) return {s.whole_writes[offset >> kLineShift], s.whole_reads + (offset >> kLineShift) * s.warps};
+  const size_t line = offset >> kLineShift;
+  if (shift == kLineShift) return {s.whole_writes[line], s.whole_reads + line * s.warps};
   return {s.part_writes[offset], s.part_reads + static_cast<size_t>(offset) * s.warps};
 }
 
@@ -107,7 +108,9 @@ void join_lines(SharedShadow& s, uint32_t offset, uint32_t bytes) {
   }
 }
 
-bool is_own(Actor actor, const Write& write) { return write.thread == actor.thread && write.lane == actor.lane && actor.lane < kWholeWarp; }
+bool is_own(Actor actor, const Write& write) {
+  return write.thread == actor.thread && write.lane == actor.lane && actor.lane < kWholeWarp;
+}
 
 Access access_of(const Checker& checker, const Write& write) {
   return {checker.block, write.thread, write.site, write.verb};
@@ -127,7 +130,7 @@ Missing missing_between(Actor actor, const Write& write) {
 void require_landed(const Checker& checker, Actor actor, const Write& write, const Access& now, uint32_t offset,
                     uint32_t bytes) {
   if (write.state != kUnderWay) return;
-  const Missing missing = write.thread == actor.thread && actor.lane != kWholeWarp ? Missing::kWait : Missing::kWaitAndSync;
+  const Missing missing = is_own(actor, write) ? Missing::kWait : Missing::kWaitAndSync;
   Conflict conflict = conflict_of(checker, access_of(checker, write), now, missing, offset, bytes);
   conflict.under_way = true;
   report_conflict(checker, conflict);

@@ -200,7 +200,7 @@ bool equip(Worker& worker, const tk_launch& request, GlobalShadow* global) {
     if (worker.shared_pages == nullptr) return false;
     worker.shared_end = worker.shared_pages + shared_pages;
   }
-  // to touch the guard it may begin anywhere; check mode sees its end anyway, and wants the alignment that it has on a GPU
+  // to touch the guard it may begin anywhere; check mode knows its end, and wants the alignment that it has on a GPU
   const size_t taken = global ? (request.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment
                               : request.shared_bytes;
   worker.shared_begin = worker.shared_end - taken;

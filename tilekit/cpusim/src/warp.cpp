@@ -23,8 +23,8 @@ const Wait kCollectiveWait = {describe_collective};
 // Lanes that a mask names must all come, to one place, unless the whole warp has long returned.
 void require_together(const Collective& c) {
   if (c.other_line) {
-    fail(TK_DIVERGENCE, c.other_line, "the warp has diverged: lanes come to %s here, and others to that of line %d", c.name,
-         c.line);
+    fail(TK_DIVERGENCE, c.other_line, "the warp has diverged: lanes come to %s here, and others to that of line %d",
+         c.name, c.line);
   }
   if (c.arrived != c.mask && c.mask == kAllLanes) {
     fail(TK_DIVERGENCE, c.line, "the warp has diverged: %s is for all its lanes, and %d of them have returned", c.name,
