@@ -5,8 +5,9 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
+import torch
 
-from tests.lang.cells import Inputs, agrees, by_kernel, printed
+from tests.lang.cells import Inputs, agrees, by_kernel, cell, printed
 from tilekit.diag import LanguageError
 from tilekit.dtypes import void_p
 
@@ -52,6 +53,55 @@ def test_ranges_of_other_types(dtype):
         self.keep(0, total)
         """
     )
+
+
+@pytest.mark.parametrize("n", [-3, -1, 1, 2, 7])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("limits", ["0, 9", "9, 0", "m, 9", "9, m - 5", "4, 4", "m, m + 1"])
+def test_ranges_whose_step_is_known_only_at_run_time(limits, dtype, n):
+    agrees(
+        f"""
+        count, total = 0, {dtype}(0)
+        step = {dtype}(n)
+        for i in range({limits}, step):
+            count += 1
+            total = total * 3 + i
+            step = 5  # the range has its own
+        self.keep(0, count); self.keep(1, total)
+        """,
+        n=n,
+    )
+
+
+def test_a_range_of_unsigned_numbers_may_count_down():
+    agrees(
+        """
+        count, total = 0, int64(0)
+        for i in range(uint32(9), uint32(2), n):
+            count += 1
+            total = total * 3 + i
+        self.keep(0, count); self.keep(1, total)
+        """,
+        n=-3,
+    )
+
+
+def test_a_persistent_loop_visits_every_tile_once():
+    source = """
+    class Kernel(tilus.Script):
+        def __call__(self, n: int32, out: ~int32):
+            self.attrs.blocks = [3]
+            self.attrs.warps = 1
+            view = self.global_view(out, dtype=int32, shape=[n])
+            for tile in range(self.blockIdx.x, n, self.gridDim.x):
+                seen = self.load_global(view, offsets=[tile], shape=[1])
+                self.store_global(view, seen + tile + 1, offsets=[tile])
+    """
+    handle = cell(source)["Kernel"]()
+    for n in (0, 1, 3, 8):
+        out = torch.zeros(n, dtype=torch.int32)
+        handle(n, out)
+        assert out.tolist() == list(range(1, n + 1))
 
 
 def test_loops_over_python_values_are_unrolled():

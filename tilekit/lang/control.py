@@ -21,6 +21,8 @@ from tilekit.lang.methods import LoopRange
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
+# no kernel runs in a grid without blocks
+_GRID = tuple(scalar.grid_dim(axis) for axis in range(3))
 _COUNTER = Unavailable("is the counter of a loop and exists only inside of it")
 
 
@@ -83,11 +85,17 @@ class ControlFlow(Assignment):
             return
         self.body(node.orelse)
 
-    def _counted(self, node: ast.For, name: str, items: LoopRange, step: int) -> None:
+    def _counted(self, node: ast.For, name: str, items: LoopRange, step: int | Expr) -> None:
         start, stop = (_counting(self.bindings.snapshot(limit)) for limit in (items.start, items.stop))
-        extent = self._trips(start, stop, step)
+        if isinstance(step, Expr):
+            with self.at(node.iter):
+                step = scalar.as_expr(_signed(_counting(self.bindings.snapshot(step))))
+                start, stop = _signed(start), _signed(stop)
+            extent = self.builder.declare(f"{name}_trips", self._trips_of_any_step(start, stop, step))
+        else:
+            extent = self._trips(start, stop, step)
         body = syntax.without_continue(node.body)
-        plain = step == 1 and not isinstance(start, Expr) and start == 0
+        plain = isinstance(step, int) and step == 1 and not isinstance(start, Expr) and start == 0
         is_carried = name in self.frame.owned
         counter = scalar.var(name if plain else f"{name}_count", scalar.dtype_of(extent))
         with self._inside(node, at_run_time=True), self.regions.loop(node, body) as statements:
@@ -102,7 +110,9 @@ class ControlFlow(Assignment):
         if not is_carried:
             self.frame.names[name] = _COUNTER
 
-    def _from(self, start: Any, counter: Expr, step: int) -> Expr:
+    def _from(self, start: Any, counter: Expr, step: int | Expr) -> Expr:
+        if isinstance(step, Expr):
+            return operators.scalar_binary(ast.Add, start, operators.scalar_binary(ast.Mult, counter, step))
         distance = operators.scalar_binary(ast.Mult, counter, abs(step))
         return scalar.as_expr(operators.scalar_binary(ast.Add if step > 0 else ast.Sub, start, distance))
 
@@ -119,6 +129,19 @@ class ControlFlow(Assignment):
             rounded = operators.scalar_binary(ast.Add, distance, abs(step) - 1)
             distance = operators.scalar_binary(ast.FloorDiv, rounded, abs(step))
         return scalar.as_expr(distance)
+
+    def _trips_of_any_step(self, start: Any, stop: Any, step: Expr) -> Expr:
+        """How often a range goes round whose step is known only at run time; a step of 0 divides by it."""
+        if self.builder.expand(step) in _GRID:
+            towards: int | Expr = 1
+        else:
+            dtype = scalar.dtype_of(step)
+            assert isinstance(dtype, DataType)
+            zero, one, minus_one = (scalar.constant(dtype, number) for number in (0, 1, -1))
+            towards = scalar.where(scalar.gt(step, zero), one, minus_one)
+        distance = operators.scalar_binary(ast.Sub, stop, start)
+        rounded = operators.scalar_binary(ast.Add, distance, operators.scalar_binary(ast.Sub, step, towards))
+        return operators.scalar_binary(ast.FloorDiv, rounded, step)
 
     def exec_While(self, node: ast.While) -> None:
         body = syntax.without_continue(node.body)
@@ -194,11 +217,23 @@ def _counting(limit: Any) -> Any:
     return scalar.cast(limit, dtypes.int32) if isinstance(dtype, DataType) and dtype.nbits < 32 else limit
 
 
-def _step(items: LoopRange) -> int:
+def _signed(limit: Any) -> Any:
+    """A limit as a signed number: the way from one to the other may lead down."""
+    dtype = scalar.dtype_of(limit) if isinstance(limit, Expr) else None
+    if not isinstance(dtype, DataType) or dtype.is_signed():
+        return limit
+    if dtype.nbits > 32:
+        raise errors.LanguageError(
+            "TK106",
+            f"with a step that is known only at run time, no part of a range can be {dtype}",
+            help="write a while loop: i: uint64 = start, then while i < stop: … and i += step at its end",
+        )
+    return scalar.cast(limit, dtypes.int64)
+
+
+def _step(items: LoopRange) -> int | Expr:
     step = values.known(items.step)
     step = int(step) if isinstance(step, dtypes.Literal) else step
-    if not isinstance(step, int):
-        raise errors.LanguageError("TK106", "the step of a loop must be known at compile time")
-    if step == 0:
+    if isinstance(step, int) and step == 0:
         raise errors.LanguageError("TK104", "the step of a loop cannot be 0")
     return step

@@ -143,7 +143,7 @@ class KernelMethods(
         Parameters
         ----------
         start, end, step
-            As in Python's range; the step is a compile-time integer.
+            As in Python's range. A step that is known only at run time may count up or down, and must not be 0.
         unroll
             None for no hint, "all", or a factor.
         """
