@@ -98,3 +98,14 @@ def test_beside_a_loaded_tilus_it_refuses():
         "tilekit.diag.ConfigError: TK905: tilus itself is loaded in this process, and the two cannot share its name",
         "  help: call tilekit.install_as_tilus() before anything imports tilus, or use %%tilus cells",
     ]
+
+
+def test_a_star_import_brings_every_class_of_the_front_door():
+    out = run("""
+        import tilekit
+        from tilekit import *
+        ours = {name for name in dir(tilekit) if getattr(getattr(tilekit, name), "__module__", "").startswith("tilekit")}
+        print(sorted(name for name in ours - globals().keys() if isinstance(getattr(tilekit, name), type)))
+        print(RegisterTensor.__name__, SharedTensor.__name__, GlobalTensor.__name__)
+    """)
+    assert out == "[]\nRegisterTensor SharedTensor GlobalTensor\n"

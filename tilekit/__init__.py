@@ -160,8 +160,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Class",
+    "Dim3",
+    "GlobalTensor",
     "InstantiatedScript",
+    "RegisterLayout",
+    "RegisterTensor",
     "Script",
+    "SharedLayout",
+    "SharedTensor",
     "TilekitError",
     "autotune",
     "dtypes",
