@@ -39,9 +39,13 @@ def runtime() -> Path:
     return build.build_runtime(scratch(), compiler()).library
 
 
-@functools.cache
 def library(source: str, *, check: bool = False) -> Path:
-    """Compile a source, whose kernels must each be followed by TK_KERNEL."""
+    """Compile a source, whose kernels must each be followed by TK_KERNEL, once."""
+    return _library(source, check)
+
+
+@functools.cache
+def _library(source: str, check: bool) -> Path:
     folder = scratch() / hashlib.sha256(f"{check} {source}".encode()).hexdigest()[:16]
     folder.mkdir()
     (folder / "source.cu").write_text(source)
