@@ -112,7 +112,7 @@ def test_a_lane_that_skips_a_collective_for_a_barrier_is_a_deadlock(fails):
     assert error.kind == "deadlock"
     assert [text for text, _ in error.data["notes"]] == [
         "threads 0-4,6-31 wait in shfl_xor for the other lanes of their warp",
-        "threads 5 wait in __syncthreads(), where 1 of 32 threads are",
+        "thread 5 waits in __syncthreads(), where 1 of 32 threads is",
     ]
 
 

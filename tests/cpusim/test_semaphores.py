@@ -53,10 +53,10 @@ def test_a_value_that_nobody_gives_is_a_deadlock(fails, grid):  # noqa: F811
     assert (error.kind, error.data["line"]) == ("deadlock", line)
     notes = [text for text, _ in error.data["notes"]]
     assert notes[:2] == [
-        "threads 0 wait for a semaphore to become 7, and it is 0",
+        "thread 0 waits for a semaphore to become 7, and it is 0",
         "threads 1-63 wait in __syncthreads(), where 63 of 64 threads are",
     ]
-    assert notes[2:] == (["the other 4 blocks that have begun wait as well"] if grid == 5 else [])
+    assert notes[2:] == (["the other 4 blocks that run wait as well"] if grid == 5 else [])
 
 
 def test_blocks_that_do_not_fit_at_a_time_are_said_to_be_missing(fails):  # noqa: F811
@@ -65,9 +65,16 @@ def test_blocks_that_do_not_fit_at_a_time_are_said_to_be_missing(fails):  # noqa
     error = fails(source, np.int32(0), np.zeros(1, np.float32), grid=100, block=1024, timeout_s=30)
     assert error.kind == "deadlock"
     begun = 28000 // 1024
-    assert error.data["notes"][-1][0] == (
-        f"{100 - begun} blocks have not begun: no more than {begun} fit into the simulator at a time"
-    )
+    assert [text for text, _ in error.data["notes"][-2:]] == [
+        f"the other {begun - 1} blocks that run wait as well",
+        f"{100 - begun} blocks have not begun: no more than {begun} fit into the simulator at a time",
+    ]
+
+
+def test_one_other_block_is_spoken_of_as_one(fails):  # noqa: F811
+    source = kernel("  tk::lock_semaphore((int32_t *)x, n);")
+    error = fails(source, np.int32(7), np.zeros(1, np.float32), grid=2, block=64, os_threads=2, timeout_s=30)
+    assert error.data["notes"][-1][0] == "the other block that runs waits as well"
 
 
 def test_a_block_that_waits_can_be_stopped(fails):  # noqa: F811

@@ -8,11 +8,12 @@ namespace {
 
 void describe_barrier(const Block& block, const Fiber& fiber, char* text, size_t bytes) {
   const Barrier& barrier = block.barriers[fiber.detail];
+  const char* const verb = barrier.arrived == 1 ? "is" : "are";
   if (barrier.expected == 0) {
-    snprintf(text, bytes, "wait in __syncthreads(), where %d of %d threads are", barrier.arrived, block.alive);
+    snprintf(text, bytes, "in __syncthreads(), where %d of %d threads %s", barrier.arrived, block.alive, verb);
   } else {
-    snprintf(text, bytes, "wait at barrier %u, where %d of %d threads are", fiber.detail, barrier.arrived,
-             barrier.expected);
+    snprintf(text, bytes, "at barrier %u, where %d of %d threads %s", fiber.detail, barrier.arrived,
+             barrier.expected, verb);
   }
 }
 

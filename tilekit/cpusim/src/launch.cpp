@@ -360,7 +360,7 @@ void watch(Launch& launch, double begin) {
       launch.stop.store(TK_TIMEOUT);
       return;
     }
-    if (stuck.certain(launch) && !add_worker(launch)) launch.stuck.store(1);
+    if (stuck.certain(launch) && !add_worker(launch)) launch.stuck.store(launch.running.load());
   }
 }
 

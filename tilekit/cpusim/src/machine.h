@@ -121,7 +121,7 @@ struct Launch {
   std::atomic<int> running;              // workers that have not finished
   std::atomic<int> idle;                 // workers among them whose block can do nothing but poll, for some time now
   std::atomic<uint64_t> polls_answered;  // how often one of them could go on
-  std::atomic<int> stuck;                // every block polls, and nobody is left who could give an answer
+  std::atomic<int> stuck;                // this many blocks run, all poll, and nobody is left to give an answer
   std::atomic<int> error_claimed;        // the first error is the one that is told
   std::atomic<int> stop;                 // TK_TIMEOUT or TK_INTERRUPTED once the launch must end
   GlobalShadow* global_shadow;           // in check mode

@@ -13,7 +13,7 @@ enum { kPatience = 50 };  // polls without an answer after which a worker counts
 const timespec kPause = {0, 100 * 1000};
 
 void describe_semaphore(const Block&, const Fiber& fiber, char* text, size_t bytes) {
-  snprintf(text, bytes, "wait for a semaphore to become %d, and it is %d", static_cast<int32_t>(fiber.detail),
+  snprintf(text, bytes, "for a semaphore to become %d, and it is %d", static_cast<int32_t>(fiber.detail),
            __atomic_load_n(fiber.semaphore, __ATOMIC_ACQUIRE));
 }
 

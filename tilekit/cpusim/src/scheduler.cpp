@@ -52,6 +52,12 @@ Fiber* next_ready(Block& block, const Fiber& fiber) {
   return nullptr;
 }
 
+int count_of(const bool* member, int count) {
+  int members = 0;
+  for (int i = 0; i < count; ++i) members += member[i];
+  return members;
+}
+
 // One note for each group of threads that wait for the same thing at the same line.
 void describe_waiting(const Block& block, tk_error& error) {
   bool told[kMaxWarps * kWarpSize] = {};
@@ -68,30 +74,31 @@ void describe_waiting(const Block& block, tk_error& error) {
     char what[TK_NOTE_BYTES];
     leader.wait->describe(block, leader, what, sizeof what);
     Text note = new_note(error, leader.line);
-    note.print("threads ");
+    note.print(count_of(member, block.thread_count) == 1 ? "thread " : "threads ");
     print_ranges(note, member, block.thread_count);
-    note.print(" %s", what);
+    note.print(count_of(member, block.thread_count) == 1 ? " waits %s" : " wait %s", what);
     if (error.line == 0) error.line = leader.line;
   }
   bool returned[kMaxWarps * kWarpSize];
-  int count = 0;
-  for (int i = 0; i < block.thread_count; ++i) count += returned[i] = block.fibers[i].returned;
-  if (count) {
+  for (int i = 0; i < block.thread_count; ++i) returned[i] = block.fibers[i].returned;
+  if (const int count = count_of(returned, block.thread_count)) {
     Text note = new_note(error, 0);
-    note.print("threads ");
+    note.print(count == 1 ? "thread " : "threads ");
     print_ranges(note, returned, block.thread_count);
-    note.print(" have returned from the kernel");
+    note.print(count == 1 ? " has returned from the kernel" : " have returned from the kernel");
   }
 }
 
 void describe_other_blocks(tk_error& error) {
   const Launch& launch = *tk_worker->launch;
-  const int running = launch.running.load();
+  const int others = launch.stuck.load() - 1;
+  if (others == 1) new_note(error, 0).print("the other block that runs waits as well");
+  if (others > 1) new_note(error, 0).print("the other %d blocks that run wait as well", others);
   const uint64_t begun = launch.next_block.load();
-  if (running > 1) new_note(error, 0).print("the other %d blocks that have begun wait as well", running - 1);
   if (begun >= launch.block_count) return;
-  new_note(error, 0).print("%llu blocks have not begun: no more than %d fit into the simulator at a time",
-                           static_cast<unsigned long long>(launch.block_count - begun), launch.worker_count);
+  const auto missing = static_cast<unsigned long long>(launch.block_count - begun);
+  new_note(error, 0).print("%llu %s not begun: no more than %d fit into the simulator at a time", missing,
+                           missing == 1 ? "block has" : "blocks have", launch.worker_count);
 }
 
 bool any_collective_open(const Block& block) {

@@ -15,7 +15,7 @@ Collective* find(Warp& warp, const Fiber& fiber) {
 
 void describe_collective(const Block&, const Fiber& fiber, char* text, size_t bytes) {
   const Collective* c = find(*fiber.warp, fiber);
-  snprintf(text, bytes, "wait in %s for the other lanes of their warp", c ? c->name : "a warp collective");
+  snprintf(text, bytes, "in %s for the other lanes of their warp", c ? c->name : "a warp collective");
 }
 
 const Wait kCollectiveWait = {describe_collective};
