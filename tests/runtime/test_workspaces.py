@@ -3,6 +3,7 @@
 
 import ctypes
 import random
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -97,6 +98,9 @@ def test_a_clean_workspace_that_is_left_dirty_is_an_error_and_nothing_changes() 
         Turns(False)(3, y, torch.zeros(3, 32))
     assert caught.value.code == "TK707"
     assert caught.value.data["tensor"] == "turns"
+    assert caught.value.message == "kernel 'turns_kernel': turns must be left zero, and element 0 is not"
+    assert re.match(r"TK707 in Turns.__call__, .*test_workspaces.py, line \d+: kernel", str(caught.value))
+    assert "turns = self.global_tensor(" in str(caught.value)
     assert int(y) == 0
 
 

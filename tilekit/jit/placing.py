@@ -36,6 +36,8 @@ def place(error: KernelError, kernel: Kernel) -> KernelError:
             error.noted(_quote(text, at))
     _index_shared(error, kernel)
     _name_element(error)
+    if error.code == "TK707":
+        _name_workspace(error, kernel)
     return error.located(kernel.span_of_line(at or 0))
 
 
@@ -79,6 +81,21 @@ def _name_element(error: KernelError) -> None:
     message = error.message.replace(f"byte {offset} of shared tensor '{tensor}'", f"{element} in shared memory")
     message = message.replace(f"byte {offset} of '{tensor}'", element)
     error.diagnostic = replace(error.diagnostic, message=message)
+
+
+def _name_workspace(error: KernelError, kernel: Kernel) -> None:
+    """Say which element of a workspace is not zero, and where the workspace was made."""
+    names = importlib.import_module("tilekit.ir.text.names").Names.of_function(kernel.program.function)
+    collect = importlib.import_module("tilekit.ir.tools.instruction_collector").collect
+    allocation = importlib.import_module("tilekit.ir.instructions.workspace").AllocateGlobalInst
+    name, byte = error.data["tensor"], cast("int", error.data["byte_offset"])
+    for inst in collect(kernel.program.function, allocation):
+        if names.name(inst.tensor) == name:
+            element = error.data["offset"] = byte // inst.tensor.dtype.nbytes
+            message = error.message.replace(f"byte {byte} is not", f"element {element} is not")
+            error.diagnostic = replace(error.diagnostic, message=message)
+            error.located(inst.span)
+            return
 
 
 def shared_index(place: SharedPlace, byte: int) -> tuple[int, ...] | None:

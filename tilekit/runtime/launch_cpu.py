@@ -213,7 +213,12 @@ class CpuKernel:
                     "TK707",
                     f"kernel '{self.manifest.kernel}': {workspace.name} must be left zero, and byte {first} is not",
                     help="the kernel must set every element that it writes to 0 again before it ends",
-                    data={"kind": "unclean", "kernel": self.manifest.kernel, "tensor": workspace.name},
+                    data={
+                        "kind": "unclean",
+                        "kernel": self.manifest.kernel,
+                        "tensor": workspace.name,
+                        "byte_offset": first,
+                    },
                 )
 
     def _present_library(self) -> Path:
