@@ -344,3 +344,32 @@ def test_what_is_nested_too_deeply_is_an_error_in_words():
     text = BLOCKS.format(blocks="1").replace("init=1)", "init=sum([n * k for k in range(400)]))")
     with pytest.raises(LanguageError, match=r"TK115.*nested too deeply"):
         cell(text)["Blocks"]()(3, torch.zeros(100, dtype=torch.int32))
+
+
+NARROW_MEMORY = """
+class NarrowMemory(tilus.Script):
+    def __call__(self, x: ~tilus.float8_e4m3, y: ~tilus.float8_e4m3):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        s = self.shared_tensor(dtype=tilus.float8_e4m3, shape=[32])
+        self.store_shared(s, self.load_global(self.global_view(x, dtype=tilus.float8_e4m3, shape=[32]), offsets=[0]))
+"""
+
+
+def test_shared_memory_of_such_a_type_is_an_error_at_its_line_too():
+    text = NARROW_MEMORY.replace("offsets=[0])", "offsets=[0], shape=[32])")
+    with pytest.raises(CodegenError, match=r"TK403 in NarrowMemory.__call__, Cell In\[\d+\], line 5") as caught:
+        cell(text)["NarrowMemory"]()(*[torch.zeros(32).to(torch.float8_e4m3fn)] * 2)
+    assert caught.value.diagnostic.help == (
+        "use float16, and convert the tensor before the call with x.to(torch.float16); where the kernel only moves it, "
+        "use uint8, and call it with x.view(torch.uint8)"
+    )
+
+
+@pytest.mark.parametrize("target", ["sm_70", "sm_75"])
+def test_a_target_without_code_is_said_once_and_of_the_kernel(target):
+    text = BLOCKS.format(blocks="1")
+    with pytest.raises(CodegenError, match=rf"TK401 in \w+.__call__, .*sm_80 and newer, not for {target}") as caught:
+        cell(text)["Blocks"]().compile(4, torch.zeros(100, dtype=torch.int32), target=target)
+    span = caught.value.diagnostic.at
+    assert span is not None and span.line == 0

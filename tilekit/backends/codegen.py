@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tilekit import dtypes
@@ -44,10 +45,10 @@ from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
-from tilekit.lowir import names, prims, scalar, scalar_eval
+from tilekit.lowir import cxx, names, prims, scalar, scalar_eval
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.scalar import Var
-from tilekit.target import Target
+from tilekit.target import SM80, Target
 
 _ = cuda  # importing the emitters registers them
 
@@ -111,6 +112,13 @@ NO_INSTRUCTION = -2
 
 def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
     """Lower the one function of an optimized program; every tile in it has a layout."""
+    if not target.supports(SM80):
+        raise errors.CodegenError(
+            "TK401",
+            f"tilekit generates code for sm_80 and newer, not for {target.name}",
+            at=prog.function.span,
+            help="compile for another target, or pass CPU tensors to run the kernel in the simulator",
+        )
     return _Lowering(prog.function, target).run()
 
 
@@ -131,7 +139,8 @@ class _Lowering:
         func, context = self.func, self.context
         for tensor, offset in self.shared.tensors.items():
             name = self.names.name(tensor)
-            pointer = context.builder.hoist(name, prims.shared_ptr(tensor.dtype, offset))
+            with self._placed(self._made_at(tensor)):
+                pointer = context.builder.hoist(name, prims.shared_ptr(tensor.dtype, offset))
             context.bind_shared(tensor, SharedView(name, pointer, scalar.constant(dtypes.int32, 0), 0, tensor.layout))
         for inst in collect(func, AllocateGlobalInst):
             self.lend(inst)
@@ -139,6 +148,9 @@ class _Lowering:
             if not is_special(index):
                 context.builder.declare(index, scalar.block_idx(axis))
         self.statement(func.body)
+        with self._placed(func.span):
+            for param in func.params:
+                cxx.type_name(scalar.dtype_of(param))
         params = _params(func)
         read_only = [param.var for param in params if param.is_pointer and not param.written]
         kernel = names.legal(f"{func.name}_kernel")
@@ -160,6 +172,19 @@ class _Lowering:
 
     def _shared_range(self, tensor: SharedTensor, offset: int) -> SharedRange:
         return SharedRange(self.names.name(tensor), tensor, offset, tensor.layout.count_size() * tensor.dtype.nbytes)
+
+    def _made_at(self, tensor: SharedTensor) -> Span | None:
+        return next(
+            (inst.span for inst in collect(self.func, AllocateSharedInst) if inst.shared_output is tensor), None
+        )
+
+    @contextmanager
+    def _placed(self, span: Span | None) -> Generator[None]:
+        """Gives what goes wrong inside, and knows no place, this one."""
+        try:
+            yield
+        except errors.TilekitError as error:
+            raise error.located(span) from error.__cause__
 
     def _accessed(self, tensors: Iterable[Tensor]) -> int:
         """The only tensor in shared memory that one of these is, or shows."""
@@ -187,10 +212,8 @@ class _Lowering:
     def lend(self, inst: AllocateGlobalInst) -> None:
         """Make a workspace a parameter of the kernel."""
         tensor = inst.tensor
-        try:
+        with self._placed(inst.span):
             elements = scalar_eval.to_host(inst.num_elements, scalar.name_hint)
-        except errors.TilekitError as error:
-            raise error.located(inst.span) from error.__cause__
         var = scalar.var(self.names.name(tensor), PointerType(tensor.dtype))
         self.workspaces[tensor] = Workspace(var, f"({elements}) * {tensor.dtype.nbytes}", inst.requires_clean)
         self.context.bind_global(tensor, var)
@@ -272,14 +295,12 @@ class _Lowering:
         emit = registry.find(inst, self.target).emit
         has_workspace = inst in self.shared.workspaces
         origin = self._origin(inst.span, NO_ONE_TENSOR if has_workspace else self._accessed(inst.inputs))
-        try:
-            with self.context.builder.instruction(origin, printer.print_instruction(inst, self.names)):
-                if self.shared.needs_barrier(inst):
-                    self.wait()
-                self.context.workspace = self.shared.workspaces.get(inst, 0)
-                emit(inst, self.context)
-        except errors.TilekitError as error:
-            raise error.located(inst.span) from error.__cause__
+        text = printer.print_instruction(inst, self.names)
+        with self._placed(inst.span), self.context.builder.instruction(origin, text):
+            if self.shared.needs_barrier(inst):
+                self.wait()
+            self.context.workspace = self.shared.workspaces.get(inst, 0)
+            emit(inst, self.context)
 
 
 def _changing(func: Function) -> frozenset[RegisterTensor | Var]:

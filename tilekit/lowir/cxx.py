@@ -39,7 +39,17 @@ def type_name(type_: Type | VoidType, *, const: bool = False) -> str:
         case DataType() if type_ in _TYPES:
             return _TYPES[type_]
         case DataType():
-            raise CodegenError("TK403", f"{type_} has no type in generated code", help="cast it to a wider type first")
+            raise CodegenError("TK403", f"{type_} has no type in generated code", help=_instead(type_))
+
+
+def _instead(dtype: DataType) -> str:
+    """What to do where a kernel cannot hold values of a type."""
+    if dtype.is_integer():
+        return "hold it in an integer of 8 bits: pack the tensor before the call, and take it apart with >> and &"
+    convert = "use float16, and convert the tensor before the call with x.to(torch.float16)"
+    if dtype.nbits < 8:
+        return convert
+    return f"{convert}; where the kernel only moves it, use uint8, and call it with x.view(torch.uint8)"
 
 
 def declaration(type_: Type, name: str, *, const: bool = False) -> str:
