@@ -249,6 +249,7 @@ WITHOUT_COMPILER = """
     sys.modules["ziglang"] = None
     import torch
     from tests.jit.test_arguments import Scale
+    from tilekit.diag import KernelError
     x = torch.full((300,), 2.0)
     scale = Scale()
     with warnings.catch_warnings(record=True) as said:
@@ -260,6 +261,10 @@ WITHOUT_COMPILER = """
     print(warning.message)
     print(scale.last.summary())
     assert "scale_kernel" in scale.source
+    try:
+        scale(500, 1.0, x[:200])
+    except KernelError as error:
+        print(str(error))
 """
 
 
@@ -268,12 +273,13 @@ def test_without_a_compiler_the_evaluator_runs_the_kernel_and_says_so():
         [sys.executable, "-c", textwrap.dedent(WITHOUT_COMPILER)], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    warning, summary = done.stdout.splitlines()
+    warning, summary, *said = done.stdout.splitlines()
     assert warning == (
         "there is no C++ compiler on this machine, so kernels run in the NumPy evaluator, which is slow and knows "
         "no layouts; install one, for example `apt install g++` or `pip install ziglang`"
     )
     assert "NumPy evaluator, for want of a C++ compiler" in summary
+    assert re.match(r"TK702 in Scale.__call__, .*test_arguments.py, line \d+: .* reads element \d+ of x_ptr", said[0])
 
 
 def test_constants_are_taken_by_their_types():

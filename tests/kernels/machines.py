@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
+from tilekit.diag import TilekitError
 from tilekit.ir import evaluator
 from tilekit.ir.tools import verify
 from tilekit.jit.evaluated import as_memory
@@ -26,7 +27,10 @@ def evaluate(handle, args: Sequence) -> None:
     verify(program)
     params = handle.params
     launch = [args[i] for i in params.kernel_params]
-    evaluator.run(program, [as_memory(argument) for argument in launch], seed=int(torch.randint(1 << 30, ())))
+    try:
+        evaluator.run(program, [as_memory(argument) for argument in launch], seed=int(torch.randint(1 << 30, ())))
+    except TilekitError as error:
+        raise error.with_sources(handle.sources) from None
 
 
 def simulate(handle, args: Sequence) -> None:

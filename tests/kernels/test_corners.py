@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import tilekit as tilus
-from tests.kernels.machines import EVERYWHERE
+from tests.kernels.machines import EVERYWHERE, evaluate
 from tests.lang.cells import cell
 from tilekit import boolean, float32, float64, int8, int32, int64, uint8, uint16, uint32, uint64, void_p
-from tilekit.diag import CodegenError, LanguageError
+from tilekit.diag import CodegenError, KernelError, LanguageError
 from tilekit.utils import cdiv
 
 on_every_machine = pytest.mark.parametrize("run", EVERYWHERE)
@@ -373,3 +373,24 @@ def test_a_target_without_code_is_said_once_and_of_the_kernel(target):
         cell(text)["Blocks"]().compile(4, torch.zeros(100, dtype=torch.int32), target=target)
     span = caught.value.diagnostic.at
     assert span is not None and span.line == 0
+
+
+EARLY = """
+class Early(tilus.Script):
+    def __call__(self, x: ~float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        s = self.shared_tensor(dtype=float32, shape=[3, 32])
+        gx = self.global_view(x, dtype=float32, shape=[32])
+        for i in range(3):
+            self.copy_async(gx, s[i], offsets=[0])
+        early = self.load_shared(s[1])
+        self.store_global(self.global_view(y, dtype=float32, shape=[32]), early, offsets=[0])
+"""
+
+
+def test_the_evaluator_shows_the_line_and_names_a_part_of_a_tensor_as_it_is_written():
+    with pytest.raises(KernelError, match=r"TK701 in Early.__call__, Cell In\[\d+\], line 10: early\[0\]") as caught:
+        evaluate(cell(EARLY)["Early"](), [torch.zeros(32), torch.zeros(32)])
+    ((note, _),) = caught.value.diagnostic.notes
+    assert note.startswith("s[1] was read while a copy_async into it was on its way")

@@ -26,6 +26,7 @@ Landing: TypeAlias = Callable[[], None]
 class Buffer:
     """The memory of one tensor, from its allocation until it is freed."""
 
+    tensor: SharedTensor
     window: Window
     elements: Elements
     on_its_way: Mask  # by element: a copy into it has not been waited for
@@ -36,7 +37,7 @@ class Buffer:
         memory = Memory.empty(tensor.nbytes)
         window = Window(name, memory.buffer, memory.written)
         elements = window.elements(window.address, tensor.dtype)
-        return Buffer(window, elements, np.zeros(tensor.size, np.bool_))
+        return Buffer(tensor, window, elements, np.zeros(tensor.size, np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,18 @@ class View:
 
     buffer: Buffer
     where: NDArray[np.int64]
+
+    def text(self) -> str:
+        """The part of the buffer that it shows, as an index says it: `s[2]`, `s[0:16, 3]`."""
+        shape = self.buffer.tensor.shape
+        if not self.where.size:
+            return self.buffer.window.name
+        parts = [
+            _range(digits, extent) for digits, extent in zip(np.unravel_index(self.where, shape), shape, strict=True)
+        ]
+        while parts and parts[-1] == ":":
+            parts.pop()
+        return f"{self.buffer.window.name}[{', '.join(parts)}]" if parts else self.buffer.window.name
 
     def load(self) -> Value:
         data, defined = self.buffer.elements.load(self.where)
@@ -55,6 +68,14 @@ class View:
         elements.store(self.where, data)
         assert elements.written is not None
         elements.written[self.where] = defined[..., np.newaxis]
+
+
+def _range(digits: NDArray[np.int64], extent: int) -> str:
+    """The indices of one dimension, from the first to the last one."""
+    first, last = int(digits.min()), int(digits.max())
+    if first == last:
+        return str(first)
+    return ":" if last - first == extent - 1 else f"{first}:{last + 1}"
 
 
 @dataclass

@@ -79,6 +79,8 @@ class State:
         return self.fail(code, kind, message)
 
     def name_of(self, tensor: Tensor) -> str:
+        if isinstance(tensor, SharedTensor) and not tensor.name and tensor in self.shared:
+            return self.shared[tensor].text()
         names = self.launch.names
         return names.name(tensor) if tensor in names else tensor.name
 
