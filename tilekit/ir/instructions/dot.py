@@ -73,6 +73,7 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
                 help=f"give acc_dtype={ACCUMULATORS[a.dtype][0]}, or the tile to add to",
             )
         _check_accumulator(a.dtype, given.dtype)
+        _check_extents(a, b, given.dtype)
         out = result_tile(given.dtype, (a.shape[0], b.shape[1]), output)
         if c is not None and (c.dtype is not out.dtype or c.shape != out.shape):
             raise errors.LanguageError(
@@ -127,15 +128,6 @@ class DotInst(Instruction, opcode="dot", effects=PURE, order=3):
         try:
             atoms.plan_dot(dot_operand(self.a.dtype), self.register_output.dtype, la, lb, lc)
         except LayoutOperationError as error:
-            return self._impossible() or str(error)
-        return None
-
-    def _impossible(self) -> str | None:
-        """Why no warp can multiply tiles of these shapes, whatever their layouts."""
-        (m, k), n = self.a.shape, self.b.shape[1]
-        try:
-            atoms.resolve_dot_config(dot_operand(self.a.dtype), self.register_output.dtype, m=m, n=n, k=k, num_warps=1)
-        except LayoutOperationError as error:
             return str(error)
         return None
 
@@ -176,6 +168,26 @@ def _check_accumulator(of: DataType, accumulator: DataType) -> None:
         )
 
 
+def _check_extents(a: RegisterTensor, b: RegisterTensor, accumulator: DataType) -> None:
+    """Refuse what is not made of whole matrix instructions."""
+    (m, k), n = a.shape, b.shape[1]
+    known = atoms.atoms_for(dot_operand(a.dtype), accumulator)
+    for name, extent, steps in (
+        ("m", m, {atom.m for atom in known}),
+        ("n", n, {atom.n for atom in known}),
+        ("k", k, {atom.k for atom in known}),
+    ):
+        step = min(steps)
+        if extent % step:
+            whole = -(-extent // step) * step
+            raise errors.LanguageError(
+                "TK213",
+                f"dot of {list(a.shape)} and {list(b.shape)}: {name} = {extent} is no multiple of {step}, "
+                f"as matrix instructions for {a.dtype} need it",
+                help=f"pad the tile to {whole}: loads outside read 0",
+            )
+
+
 class DotMethods(Surface):
     """The matrix products of the kernel language."""
 
@@ -212,11 +224,11 @@ class DotMethods(Surface):
         Raises
         ------
         LanguageError
-            TK213 where shapes do not fit, TK212 where dtypes differ or no matrix instruction sums up in `acc_dtype`,
-            TK214 where none multiplies the operands, TK104 where nothing says the dtype of the result.
+            TK213 where shapes do not fit, or m, n or k is no multiple of that of a matrix instruction, TK212 where
+            dtypes differ or none sums up in `acc_dtype`, TK214 where none multiplies the operands, TK104 where nothing
+            says the dtype of the result.
         LayoutError
-            TK310 where m, n or k is not made of whole matrix instructions, or the operands do not lie where the warps
-            need them.
+            TK310 where the operands do not lie where the warps need them.
 
         Notes
         -----
