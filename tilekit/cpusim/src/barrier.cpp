@@ -50,8 +50,10 @@ void require_same_line(const Block& block, const Barrier& barrier, const Fiber& 
   if (other == nullptr && barrier.expected == 0) other = anybody_at(block, barrier);
   if (other == nullptr || other->line == line) return;
   report_unwritten_first();
-  // all threads have come to one of the two before: then the other one is out of place
-  const bool here = !was_whole(*checker(), line) || was_whole(*checker(), other->line);
+  // if all threads have come to one of the two before, the other one is out of place; if to both, the one that comes a
+  // second time without the other between
+  const bool both = was_whole(*checker(), line) && was_whole(*checker(), other->line);
+  const bool here = both ? line == checker()->last_sync_line : !was_whole(*checker(), line);
   {
     Critical guard;
     if (tk_error* error = claim_error(TK_DIVERGENCE, here ? line : other->line)) {
@@ -67,6 +69,7 @@ void require_same_line(const Block& block, const Barrier& barrier, const Fiber& 
 
 // Remember a __syncthreads() that all threads have come to.
 void note_whole(Checker& checks, int line) {
+  checks.last_sync_line = line;
   if (was_whole(checks, line) || checks.sync_line_count == kSyncLines) return;
   checks.sync_lines[checks.sync_line_count++] = line;
 }

@@ -113,6 +113,7 @@ struct Checker {
   Suspect suspect;
   Unwritten unwritten;
   int32_t sync_lines[kSyncLines], sync_line_count;  // of __syncthreads() to which all threads have come
+  int32_t last_sync_line;                           // the latest of them
 };
 
 // The checker of this OS thread's launch; nullptr if it does not check.
