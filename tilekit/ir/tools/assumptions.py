@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel assumes in every run of it, and whether it holds for the arguments of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilekit.dtypes import DataType
+from tilekit.ir import stmt as stmts
+from tilekit.ir.func import Function
+from tilekit.ir.instructions.assume import AssumeInst
+from tilekit.ir.stmt import Stmt
+from tilekit.ir.tools.instruction_collector import collect
+from tilekit.lowir import scalar, scalar_eval
+from tilekit.lowir.scalar import Expr, Var
+
+
+def certain(body: Stmt) -> Iterator[Stmt]:
+    """The statements that every run comes to, in their order, up to a branch or loop that may end the kernel."""
+    waiting = [body]
+    while waiting:
+        match waiting.pop():
+            case stmts.SeqStmt(seq=seq):
+                waiting.extend(reversed(seq))
+            case stmts.LetStmt(body=inner) as let:
+                yield let
+                waiting.append(inner)
+            case stmt if collect(stmt, (stmts.ReturnStmt, stmts.WhileStmt)):
+                return
+            case stmt:
+                yield stmt
+
+
+def first_false(func: Function, arguments: Sequence[Any]) -> AssumeInst | None:
+    """The first assumption about parameters, of those that every run comes to, that these arguments break."""
+    known: dict[Var, Any] = {}
+    for param, argument in zip(func.params, arguments, strict=True):
+        if isinstance(dtype := scalar.dtype_of(param), DataType):
+            known[param] = scalar_eval.number(argument, dtype)
+    if any(scalar_eval.evaluate(extent, known) <= 0 for extent in func.metadata.grid_blocks):
+        return None  # no block comes to anything
+    assigned = {stmt.var for stmt in collect(func, stmts.AssignStmt)}
+
+    def learn(var: Var, value: Expr) -> None:
+        if var not in assigned and known.keys() >= set(scalar.free_vars(value)):
+            known[var] = scalar_eval.evaluate(value, known)
+
+    for stmt in certain(func.body):
+        match stmt:
+            case stmts.LetStmt():
+                for var, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
+                    learn(var, value)
+            case stmts.DeclareStmt(var=var, init=init) if init is not None:
+                learn(var, init)
+            case stmts.InstStmt(inst=AssumeInst() as assumption):
+                is_known = known.keys() >= set(scalar.free_vars(assumption.cond))
+                if is_known and not scalar_eval.evaluate(assumption.cond, known):
+                    return assumption
+            case _:
+                pass
+    return None
