@@ -128,7 +128,7 @@ def test_parts_of_words_are_told_apart(check):
     assert check(body.replace("SYNC", "").replace("N]", "64]")) is None
 
 
-# ---------------------------------------------------------------------------------------------------- asynchronous copies
+# -------------------------------------------------------------------------------------------------- asynchronous copies
 
 COPY = (
     f"{SHARED}  tk::cp_async_4(&s[threadIdx.x], &x[threadIdx.x]);\n  WAIT;\n  SYNC;\n  x[threadIdx.x + 64] = s[READ];"
