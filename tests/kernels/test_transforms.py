@@ -131,3 +131,67 @@ def test_what_moves_through_shared_memory_is_seen_in_the_layouts():
     kernel(torch.randn(64, 64), torch.empty(64))
     moved = [row for row in kernel.layouts if row.tensor.endswith("_moved")]
     assert moved and all(row.type == "shared f32[64]" for row in moved)
+
+
+class Regrouped(tilus.Script):
+    """The elements of a matrix under one shape, and those under another."""
+
+    def __init__(self, shapes, turned, warps):
+        super().__init__()
+        self.shapes, self.turned, self.warps = shapes, turned, warps
+
+    def __call__(self, x: ~float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = self.warps
+        t = self.load_global(self.global_view(x, dtype=float32, shape=[32, 48]), offsets=[0, 0], shape=[32, 48])
+        if self.turned:
+            t = t.transpose()
+        for shape in self.shapes:
+            t = self.reshape(t, shape)
+        self.store_global(self.global_view(y, dtype=float32, shape=t.shape), t, offsets=[0 for _ in t.shape])
+
+
+@every_machine
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize(
+    ("turned", "shapes"),
+    [
+        (False, ([12, 8, 16], [16, 96])),
+        (False, ([3, 512], [16, 96])),
+        (False, ([64, 24], [32, 48])),
+        (False, ([48, 32], [96, 16])),
+        (True, ([16, 96],)),
+    ],
+)
+def test_every_shape_becomes_every_other(run, turned, shapes, warps):
+    x, y = torch.randn(32, 48), torch.empty(*shapes[-1])
+    run(Regrouped(shapes, turned, warps), (x, y))
+    assert torch.equal(y, (x.T if turned else x).reshape(shapes[-1]))
+
+
+class Scaled(tilus.Script):
+    """Groups of neighbors, each divided by the largest of it."""
+
+    def __init__(self, rows, columns, group, warps):
+        super().__init__()
+        self.shape, self.groups, self.warps = [rows, columns], [rows, columns // group, group], warps
+
+    def __call__(self, x: ~float32, y: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = self.warps
+        t = self.load_global(self.global_view(x, dtype=float32, shape=self.shape), offsets=[0, 0], shape=self.shape)
+        z = self.reshape(t, self.groups)
+        scaled = z / self.max(self.abs(z), dim=2, keepdim=True)
+        self.store_global(
+            self.global_view(y, dtype=float32, shape=self.shape), self.reshape(scaled, self.shape), offsets=[0, 0]
+        )
+
+
+@every_machine
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize(("rows", "columns", "group"), [(16, 96, 32), (8, 192, 64), (32, 48, 24), (5, 40, 20)])
+def test_groups_of_neighbors_are_scaled_however_they_lie(run, rows, columns, group, warps):
+    x, y = torch.randn(rows, columns), torch.empty(rows, columns)
+    run(Scaled(rows, columns, group, warps), (x, y))
+    z = x.reshape(rows, -1, group)
+    assert torch.allclose(y, (z / z.abs().amax(2, keepdim=True)).reshape(rows, columns))

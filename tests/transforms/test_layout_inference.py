@@ -10,11 +10,12 @@ from tilekit.ir.instructions.generic import (
     AllocateRegisterInst,
     AllocateSharedInst,
     AssignInst,
+    PermuteSharedInst,
     ReduceInst,
 )
 from tilekit.ir.layout import ops
 from tilekit.ir.stmt import InstStmt, SeqStmt
-from tilekit.ir.tensor import RegisterTensor
+from tilekit.ir.tensor import RegisterTensor, SharedTensor
 from tilekit.ir.text import parser
 from tilekit.ir.tools import collect_instructions
 from tilekit.lowir import scalar
@@ -215,3 +216,101 @@ def test_choices_are_noted_with_the_tiles_of_the_result():
     assert all(choice.tensor.layout == choice.layout for choice in trail)
     first = trail[0]
     assert (first.tensor.name, first.who.opcode, first.after) == ("x", "load_global", ())
+
+
+MATMUL = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4, divisibility={p: 16})
+def f(p: ~f16, q: ~f32):
+    g: Global[f16[i32(64), i32(64)]] = global_view(ptr=p)
+    h: Global[f32[i32(64), i32(64)]] = global_view(ptr=q)
+    sa: Shared[f16[2, 64, 64]] = shared_tensor()
+    sb: Shared[f16[64, 64]] = shared_tensor()
+    copy_async(sb, g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    stage: Shared[f16[64, 64]] = slice_shared(sa, offsets=[i32(0), i32(0), i32(0)], dims=[1, 2])
+    copy_async(stage, g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    a: f16[64, 64] = load_shared(stage)
+    b: f16[64, 64] = load_shared(sb)
+    d: f32[64, 64] = dot(a, b, None)
+    store_global(h, d, offsets=[i32(0), i32(0)], dims=[0, 1])
+"""
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "annotate_layout(sa, layout=shared_row_major(2, 64, 64))",
+        "annotate_layout(sb, layout=shared_row_major(64, 64))",
+        "annotate_layout(sb, layout=shared_column_major(64, 64))",
+    ],
+)
+def test_where_a_shared_tensor_lies_decides_nothing_about_the_tiles_of_a_dot(annotation):
+    free = layouts_of(MATMUL)
+    placed = layouts_of(MATMUL + f"    {annotation}\n")
+    assert {name: placed[name] for name in "abd"} == {name: free[name] for name in "abd"}
+    assert "moved" not in " ".join(placed)
+
+
+def moves(text: str) -> list[str]:
+    """The tensors through which tiles go, in the order of the kernel."""
+    found = [
+        inst.shared_output.name
+        for inst in collect_instructions(infer_layouts(parse(text)).func)
+        if inst.opcode == "shared_tensor"
+    ]
+    return [name for name in found if name.endswith("_moved")]
+
+
+CHAIN = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4, divisibility={p: 16})
+def f(p: ~f16, q: ~f32):
+    g: Global[f16[i32(64), i32(64)]] = global_view(ptr=p)
+    h: Global[f32[i32(64), i32(64)]] = global_view(ptr=q)
+    x: f16[64, 64] = load_global(g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    y: f16[64, 64] = load_global(g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    d: f32[64, 64] = dot(x, y, None)
+    t: f16[64, 64] = cast(d)
+    u: f16[64, 64] = transpose(t)
+    e: f32[64, 64] = dot(LEFT, RIGHT, None)
+    store_global(h, e, offsets=[i32(0), i32(0)], dims=[0, 1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "moved"),
+    [("t", "t", ["t_moved"]), ("x", "x", ["x_moved"]), ("u", "y", ["t_moved"]), ("x", "u", ["t_moved"])],
+)
+def test_one_use_of_a_tile_goes_through_shared_memory_where_two_dots_want_it_elsewhere(left, right, moved):
+    assert moves(CHAIN.replace("LEFT", left).replace("RIGHT", right)) == moved
+
+
+def test_a_reshape_that_no_layout_has_goes_through_shared_memory():
+    text = """
+@kernel(grid=[i32(1), i32(1), i32(1)], warps=4, divisibility={p: 16})
+def f(p: ~f32, q: ~f32):
+    g: Global[f32[i32(32), i32(48)]] = global_view(ptr=p)
+    h: Global[f32[i32(3), i32(512)]] = global_view(ptr=q)
+    x: f32[32, 48] = load_global(g, offsets=[i32(0), i32(0)], dims=[0, 1])
+    y: f32[3, 512] = reshape(x)
+    store_global(h, y, offsets=[i32(0), i32(0)], dims=[0, 1])
+"""
+    after = infer_layouts(parse(text)).func
+    assert [code for code in opcodes(after) if "shared" in code or code == "reshape"] == [
+        "shared_tensor",
+        "store_shared",
+        "reshape_shared",
+        "load_shared",
+        "free_shared",
+    ]
+
+
+def test_a_tile_that_the_user_placed_badly_moves_together_with_those_it_meets():
+    text = MATMUL.replace("load_shared(sb)", "load_global(g, offsets=[i32(0), i32(0)], dims=[0, 1])")
+    assert moves(text + "    annotate_layout(b, layout=local(4, 1).spatial(16, 8).local(1, 8))\n")
+
+
+def test_help_does_not_speak_of_annotations_where_there_are_none():
+    rows = ops.shared_row_major(32, 32)
+    s, v = (SharedTensor.create(dtypes.float16, (32, 32), rows) for _ in range(2))
+    with pytest.raises(LayoutError) as caught:
+        infer_layouts(function(AllocateSharedInst.create(s), PermuteSharedInst.create(s, (1, 0), v)))
+    assert caught.value.diagnostic.help == "move one of them through shared memory: store_shared, sync, load_shared"

@@ -8,15 +8,16 @@ nobody has anything to say, a shared tensor is placed so that those who move it 
 tile that nobody asks for is spread over the threads.
 
 Then every instruction checks what it was given. One whose check fails insists: the search starts over, and this time
-that instruction may speak up on less knowledge, before others decide against it. If that does not help, the smallest of
-its tiles for which that is enough goes through shared memory, where it is stored in one layout and loaded in another,
-and the search starts over again. If that does not help either, the error tells how the tensors came to where they are.
+that instruction may speak up on less knowledge, before others decide against it. If that does not help, its tiles go
+through shared memory, where they are stored in one layout and loaded in another: the smallest for which that is enough,
+or two of them, or all. If that does not help either, the error tells how the tensors came to where they are.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence, Set
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -31,10 +32,11 @@ from tilekit.ir.func import Function
 from tilekit.ir.functors import IRRewriter
 from tilekit.ir.inst import Instruction, Role
 from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst, CopyAsyncInst
+from tilekit.ir.instructions.dot import DotInst
 from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, LoadGlobalInst
 from tilekit.ir.instructions.shared import AllocateSharedInst, FreeSharedInst, LoadSharedInst, StoreSharedInst
 from tilekit.ir.instructions.sync import SyncThreadsInst
-from tilekit.ir.instructions.transform import AnnotateLayoutInst
+from tilekit.ir.instructions.transform import AnnotateLayoutInst, Shown
 from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.layout import placing
 from tilekit.ir.layout.placing import Use, View
@@ -108,15 +110,13 @@ def infer_layouts(func: Function) -> InferenceResult:
         instruction and no layouts suit it and everybody else.
     """
     moved: set[RegisterTensor] = set()
-    while True:
-        search = _Search(func)
-        choices, failed = search.run()
-        if failed is None:
-            break
-        tile = search.movable(failed, choices, moved)
-        if tile is None:
-            raise search.conflict(failed, choices)
-        func = _through_memory(func, failed, tile, moved)
+    outcome = _Outcome.of(_apart(func, moved))
+    while outcome.failed is not None:
+        repaired = _repaired(outcome, moved)
+        if repaired is None:
+            raise outcome.search.conflict(outcome.failed, outcome.choices)
+        outcome = repaired
+    func, choices = outcome.search.func, outcome.choices
     placed = {
         tensor: tensor.replace(optional_layout=choice.layout)
         for tensor, choice in choices.items()
@@ -194,7 +194,7 @@ class _Search:
         def make(made: Sequence[Choice]) -> None:
             choices.update((choice.tensor, choice) for choice in made)
             known.update((choice.tensor, choice.layout) for choice in made)
-            for inst in dict.fromkeys(inst for choice in made for inst in self.users[choice.tensor]):
+            for inst in dict.fromkeys(inst for choice in made for inst in self.heard_by(choice.tensor, bool(ignorant))):
                 heapq.heappush(learned, (self.rank[inst], inst))
 
         make(self.given())
@@ -206,6 +206,17 @@ class _Search:
             else:
                 make([self.unasked(choices, known)])
         return choices
+
+    def heard_by(self, tensor: LaidOut, others_wait: bool) -> list[Instruction]:
+        """Who learns something from the layout of a tensor.
+
+        Every tile can be moved to and from every shared tensor, so where one lies says little about the tile: nothing,
+        as long as others wait to speak who need their tiles at certain threads.
+        """
+        users = self.users[tensor]
+        if isinstance(tensor, SharedTensor) and others_wait:
+            return [inst for inst in users if not inst.register_tensors]
+        return users
 
     def given(self) -> list[Choice]:
         """The layouts that came with the tensors, and those that the user wrote."""
@@ -310,18 +321,6 @@ class _Search:
         layouts = {tensor: choice.layout for tensor, choice in choices.items()}
         return next((inst for inst in self.instructions if inst.check(layouts) is not None), None)
 
-    def movable(self, inst: Instruction, choices: _Choices, moved: Set[RegisterTensor]) -> RegisterTensor | None:
-        """The smallest tile that would suit an instruction in another layout, all others lying where they do."""
-        layouts = {tensor: choice.layout for tensor, choice in choices.items()}
-        read = [tensor for tensor in inst.reads if isinstance(tensor, RegisterTensor)]
-        given = [inst.output] if isinstance(inst.output, RegisterTensor) and inst.output not in read else []
-        for tile in sorted(dict.fromkeys([*read, *given]), key=lambda tile: tile.size):
-            others = {tensor: layout for tensor, layout in layouts.items() if tensor is not tile}
-            wanted = inst.propose(others, _Context(self, inst)).get(tile)
-            if tile not in moved and wanted is not None and inst.check({**others, tile: wanted}) is None:
-                return tile
-        return None
-
     @property
     def num_threads(self) -> int:
         return self.func.metadata.num_threads
@@ -337,8 +336,13 @@ class _Search:
             f"{tiles} do not lie where {inst.opcode} needs them: {reason}",
             at=inst.span,
             notes=self.history(inst, choices),
-            help="leave layouts to the compiler: annotate none of them, or one alone",
+            help=self.way_out(),
         )
+
+    def way_out(self) -> str:
+        if any(isinstance(inst, AnnotateLayoutInst) for inst in self.instructions):
+            return "leave layouts to the compiler: annotate none of them, or one alone"
+        return "move one of them through shared memory: store_shared, sync, load_shared"
 
     def history(self, inst: Instruction, choices: _Choices) -> list[Note]:
         """How each tensor of `inst` came by its layout, back to the first choice."""
@@ -364,51 +368,143 @@ class _Search:
         return f"{self.names.name(tensor)} ({kind})" if tensor.name else f"the {kind} {what} {self.names.name(tensor)}"
 
 
-def _through_memory(func: Function, inst: Instruction, tile: RegisterTensor, moved: set[RegisterTensor]) -> Function:
-    """The function in which `inst` has a copy of its `tile` that may lie elsewhere; `moved` learns of the copy."""
-    copy = RegisterTensor.create(tile.dtype, tile.shape, name=tile.name)
-    memory = SharedTensor.create(tile.dtype, tile.shape, name=f"{tile.name or 'tile'}_moved")
-    moved.add(copy)
-    before, after = (copy, tile) if inst.output is tile and tile not in inst.reads else (tile, copy)
-    steps = (
+# --------------------------------------------------------------------------------------------------------- the repairs
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A search with its choices, and the instruction that they do not suit."""
+
+    search: _Search
+    choices: _Choices
+    failed: Instruction | None
+
+    @staticmethod
+    def of(func: Function) -> _Outcome:
+        search = _Search(func)
+        return _Outcome(search, *search.run())
+
+
+def _apart(func: Function, moved: set[RegisterTensor]) -> Function:
+    """The function in which every dot of a tile with itself has a copy: rows and columns never lie alike."""
+    for inst in collect_instructions(func):
+        if isinstance(inst, DotInst) and inst.a is inst.b:
+            func, _ = _through_memory(func, inst, (_Slot("b"),), moved)
+    return func
+
+
+def _repaired(outcome: _Outcome, moved: set[RegisterTensor]) -> _Outcome | None:
+    """The first outcome in which the instruction that failed does no more, because tiles of its go through memory."""
+    func, inst = outcome.search.func, outcome.failed
+    if isinstance(inst, Shown):
+        return _Outcome.of(_shown_in_memory(func, inst))
+    assert inst is not None
+    for slots in _moves(inst, moved):
+        copies: set[RegisterTensor] = set()
+        changed, now = _through_memory(func, inst, slots, copies)
+        repaired = _Outcome.of(changed)
+        if now.check({tensor: choice.layout for tensor, choice in repaired.choices.items()}) is None:
+            moved |= copies
+            return repaired
+    return None
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A tile that an instruction has in a field, or as one of several in it."""
+
+    field: str
+    number: int | None = None
+
+    def of(self, inst: Instruction) -> RegisterTensor | None:
+        value = getattr(inst, self.field)
+        tensor = value if self.number is None else value[self.number]
+        return tensor if isinstance(tensor, RegisterTensor) else None
+
+    def replaced(self, inst: Instruction, tile: RegisterTensor) -> Instruction:
+        if self.number is None:
+            return inst.replace(**{self.field: tile})
+        parts = list(getattr(inst, self.field))
+        parts[self.number] = tile
+        return inst.replace(**{self.field: tuple(parts)})
+
+
+_OUTPUT = _Slot("output")
+
+
+def _moves(inst: Instruction, moved: Set[RegisterTensor]) -> Iterator[tuple[_Slot, ...]]:
+    """What can be moved: all uses of one tile, the smallest first, then some of the uses, then all."""
+    slots: list[_Slot] = []
+    for field, value in inst.fields_of(Role.OPERAND).items():
+        count = len(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else None
+        slots += [_Slot(field)] if count is None else [_Slot(field, number) for number in range(count)]
+    slots.append(_OUTPUT)
+    tiles: dict[RegisterTensor, list[_Slot]] = {}
+    for slot in slots:
+        tile = slot.of(inst)
+        if tile is not None and tile not in moved:
+            tiles.setdefault(tile, []).append(slot)
+    by_size = sorted(tiles, key=lambda tile: tile.size)
+    single = [slot for tile in by_size for slot in tiles[tile]]
+    candidates = [
+        *(tuple(tiles[tile]) for tile in by_size),
+        *((slot,) for slot in single),
+        *itertools.combinations(single, 2),
+        tuple(single),
+    ]
+    yield from (slots for slots in dict.fromkeys(candidates) if slots)
+
+
+def _through_memory(
+    func: Function, inst: Instruction, slots: Sequence[_Slot], moved: set[RegisterTensor]
+) -> tuple[Function, Instruction]:
+    """The function in which `inst` has copies for some of its tiles, that may lie elsewhere; `moved` learns of them."""
+    now, before, after = inst, list[Instruction](), list[Instruction]()
+    for slot in slots:
+        tile = slot.of(inst)
+        assert tile is not None
+        copy = RegisterTensor.create(tile.dtype, tile.shape, name=tile.name)
+        moved.add(copy)
+        memory = SharedTensor.create(tile.dtype, tile.shape, name=f"{tile.name or 'tile'}_moved")
+        if slot == _OUTPUT:
+            after += _passage(memory, copy, tile)
+        else:
+            before += _passage(memory, tile, copy)
+        now = slot.replaced(now, copy)
+    return _Replacement(inst, [*before, now, *after]).visit(func), now
+
+
+def _shown_in_memory(func: Function, inst: Shown) -> Function:
+    """The function in which a tile is stored, and loaded under the other shape, instead of being shown under it."""
+    x, out = inst.x, inst.register_output
+    memory = SharedTensor.create(x.dtype, x.shape, name=f"{x.name or 'tile'}_moved")
+    return _Replacement(inst, _passage(memory, x, out, inst.in_memory(memory))).visit(func)
+
+
+def _passage(
+    memory: SharedTensor, stored: RegisterTensor, loaded: RegisterTensor, view: Instruction | None = None
+) -> list[Instruction]:
+    """What brings a tile through memory; it is loaded from a view of the memory, if there is one."""
+    return [
         AllocateSharedInst.create(memory),
-        StoreSharedInst.create(memory, before),
+        StoreSharedInst.create(memory, stored),
         SyncThreadsInst.create(),
-        LoadSharedInst.create(memory, after),
+        *([] if view is None else [view]),
+        LoadSharedInst.create(memory if view is None else view.shared_output, loaded),
         FreeSharedInst.create(memory),
-    )
-    passage = [InstStmt(step.replace(span=inst.span), span=inst.span) for step in steps]
-    return _Passage(inst, tile, copy, passage, first=after is copy).visit(func)
+    ]
 
 
-class _Passage(IRRewriter):
-    """Replaces a tile of one instruction, and puts statements before or behind it."""
+class _Replacement(IRRewriter):
+    """Has other instructions in the place of one."""
 
-    def __init__(
-        self, inst: Instruction, tile: RegisterTensor, copy: RegisterTensor, passage: Sequence[Stmt], *, first: bool
-    ) -> None:
+    def __init__(self, inst: Instruction, instead: Sequence[Instruction]) -> None:
         super().__init__()
         self.inst = inst
-        self.replacements = {tile: copy}
-        self.passage = passage
-        self.first = first
+        self.instead = tuple(InstStmt(step.replace(span=inst.span), span=inst.span) for step in instead)
 
     def visit_InstStmt(self, stmt: InstStmt) -> Stmt:
-        if stmt.inst is not self.inst:
-            return stmt
-        changed = stmt.replace(inst=self.replaced())
-        return SeqStmt((*self.passage, changed) if self.first else (changed, *self.passage))
-
-    def replaced(self) -> Instruction:
-        """The instruction with the copy where it reads the tile, or where it gives it."""
-        changes: dict[str, Any] = {} if self.first else {"output": self.other(self.inst.output)}
-        for name, value in self.inst.fields_of(Role.OPERAND).items() if self.first else ():
-            parts = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else None
-            changes[name] = self.other(value) if parts is None else tuple(map(self.other, parts))
-        return self.inst.replace(**changes)
-
-    def other(self, tensor: Any) -> Any:
-        return self.replacements.get(tensor, tensor)
+        return SeqStmt(self.instead) if stmt.inst is self.inst else stmt
 
 
 class _Context(LayoutContext):

@@ -13,7 +13,7 @@ from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, inout, operand, scalars, static
-from tilekit.ir.instructions.shared import box, check_slice, to_dims
+from tilekit.ir.instructions.shared import PermuteSharedInst, ReshapeSharedInst, box, check_slice, to_dims
 from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layout.shapes import LayoutOperationError
@@ -42,6 +42,10 @@ class TransposeInst(Instruction, opcode="transpose", effects=PURE, order=12):
 
     def check(self, layouts: Layouts) -> str | None:
         return _must_be(layouts[self.register_output], lambda: _transposed(layouts[self.x]))
+
+    def in_memory(self, memory: SharedTensor) -> PermuteSharedInst:
+        """The view of a shared tensor that holds `x` which holds the output."""
+        return PermuteSharedInst.create(memory, (1, 0))
 
     def execute(self, machine: Machine) -> Steps:
         value = machine.read(self.x)
@@ -72,6 +76,10 @@ class SqueezeInst(Instruction, opcode="squeeze", effects=PURE, order=12):
     def check(self, layouts: Layouts) -> str | None:
         return _must_be(layouts[self.register_output], lambda: ops.squeeze(layouts[self.x], self.dims))
 
+    def in_memory(self, memory: SharedTensor) -> ReshapeSharedInst:
+        """The view of a shared tensor that holds `x` which holds the output."""
+        return _reshape_in_memory(memory, self.register_output)
+
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
         yield from ()
@@ -96,6 +104,10 @@ class UnsqueezeInst(Instruction, opcode="unsqueeze", effects=PURE, order=12):
 
     def check(self, layouts: Layouts) -> str | None:
         return _must_be(layouts[self.register_output], lambda: ops.unsqueeze(layouts[self.x], self.dims))
+
+    def in_memory(self, memory: SharedTensor) -> ReshapeSharedInst:
+        """The view of a shared tensor that holds `x` which holds the output."""
+        return _reshape_in_memory(memory, self.register_output)
 
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
@@ -123,9 +135,21 @@ class ReshapeRegisterInst(Instruction, opcode="reshape", effects=PURE, order=12)
         out = self.register_output
         return _must_be(layouts[out], lambda: ops.reshape(layouts[self.x], out.shape))
 
+    def in_memory(self, memory: SharedTensor) -> ReshapeSharedInst:
+        """The view of a shared tensor that holds `x` which holds the output."""
+        return _reshape_in_memory(memory, self.register_output)
+
     def execute(self, machine: Machine) -> Steps:
         _reshape(machine, self.x, self.register_output)
         yield from ()
+
+
+# what shows the elements of a tile under another shape
+Shown = TransposeInst | SqueezeInst | UnsqueezeInst | ReshapeRegisterInst
+
+
+def _reshape_in_memory(memory: SharedTensor, tile: RegisterTensor) -> ReshapeSharedInst:
+    return ReshapeSharedInst.create(memory, SharedTensor.create(tile.dtype, tile.shape))
 
 
 class ViewInst(Instruction, opcode="view", effects=PURE, order=12):
@@ -364,7 +388,10 @@ class TransformMethods(Surface):
     """The part of the kernel language that changes shapes, types and layouts of tiles."""
 
     def transpose(self, x: RegisterTensor) -> RegisterTensor:
-        """Return the matrix `x` with rows for columns; no element moves to another thread.
+        """Return the matrix `x` with rows for columns.
+
+        No element moves to another thread, where those who use both can do with it; else the tile goes through shared
+        memory.
 
         Parameters
         ----------
@@ -419,7 +446,8 @@ class TransformMethods(Surface):
     def reshape(self, x: RegisterTensor, shape: Sequence[int]) -> RegisterTensor:
         """Return the elements of a tile, in row-major order, under another shape.
 
-        Every element stays in its thread and its register, so there must be a layout of both shapes; most have one.
+        Every element stays in its thread and its register where a layout has both shapes, as most have; else the tile
+        goes through shared memory.
 
         Parameters
         ----------
@@ -432,8 +460,6 @@ class TransformMethods(Surface):
         ------
         LanguageError
             TK213 where the numbers of elements differ.
-        LayoutError
-            TK310 where the tile lies so that no layout has the other shape.
         """
         self._tile("reshape", x)
         return self._emit(ReshapeRegisterInst.create(x, RegisterTensor.create(x.dtype, tuple(shape))))
