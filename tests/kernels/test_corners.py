@@ -394,3 +394,34 @@ def test_the_evaluator_shows_the_line_and_names_a_part_of_a_tensor_as_it_is_writ
         evaluate(cell(EARLY)["Early"](), [torch.zeros(32), torch.zeros(32)])
     ((note, _),) = caught.value.diagnostic.notes
     assert note.startswith("s[1] was read while a copy_async into it was on its way")
+
+
+class Assuming(tilus.Script):
+    def __call__(self, n: int32, y: ~int32):
+        self.attrs.blocks = [cdiv(n, 100)]
+        self.attrs.warps = 1
+        rows = n // 2
+        self.assume(n % 8 == 0 and rows <= 16 and n > 0)
+        view = self.global_view(y, dtype=int32, shape=[n])
+        self.store_global(view, self.register_tensor(dtype=int32, shape=[32], init=n), offsets=[0])
+
+
+@pytest.mark.parametrize("run", EVERYWHERE[:2])
+def test_an_assumption_that_does_not_hold_is_an_error_at_its_line_on_the_cpu(run):
+    y = torch.zeros(40, dtype=torch.int32)
+    run(Assuming(), [32, y])
+    assert y.tolist() == [32] * 32 + [0] * 8
+    run(Assuming(), [0, y])  # no block comes to it
+    for n in (33, 40):
+        with pytest.raises(KernelError, match=r"TK706 in Assuming.__call__, .*test_corners.py, line \d+") as caught:
+            run(Assuming(), [n, y])
+        assert "self.assume(n % 8 == 0 and rows <= 16 and n > 0)" in str(caught.value)
+        assert caught.value.kind == "false_assumption"
+
+
+def test_checking_a_kernel_checks_its_assumptions():
+    handle = Assuming()
+    y = torch.zeros(40, dtype=torch.int32)
+    handle(32, y)
+    with pytest.raises(KernelError, match="TK706"):
+        handle.last.check(33, y)

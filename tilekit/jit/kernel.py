@@ -19,7 +19,7 @@ from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, Toolch
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited
-from tilekit.jit import held, observer, placing, session
+from tilekit.jit import assumed, held, observer, placing, session
 from tilekit.jit.observer import Identity
 from tilekit.runtime import device
 from tilekit.runtime.launch import CheckStats, LaunchStats
@@ -122,6 +122,7 @@ class Kernel:
             for watcher in observer.observers():
                 watcher.compiling(self.script, "first launch")
         try:
+            self._check_assumptions(arguments)
             seed = session.check_seed()
             if seed is not None and self.can_be_checked:
                 self.last_run = self._checker.launch(arguments, seed=seed)
@@ -189,10 +190,19 @@ class Kernel:
             )
         values = list(arguments) if arguments else self._recalled()
         try:
+            self._check_assumptions(values)
             ran = self._checker.launch(values, sample=None if blocks == "all" else blocks, seed=seed, keep=False)
         except KernelError as error:
             raise self._placed(error).with_sources(self.sources) from error.__cause__
         return ran.check or CheckStats(0, 0, seed, 0.0)
+
+    def _check_assumptions(self, arguments: Sequence[Any]) -> None:
+        if self.can_be_checked and self._assumes:
+            assumed.refuse_what_is_false(self.program, arguments)
+
+    @cached_property
+    def _assumes(self) -> bool:
+        return assumed.assumes(self.program)
 
     def _check_sample(self, arguments: Sequence[Any]) -> None:
         """Check some blocks of the first launch on the CPU, corners and others by a seed that its source gives."""

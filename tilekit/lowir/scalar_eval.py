@@ -57,6 +57,13 @@ def evaluate(e: Expr, env: Mapping[Var, Any]) -> Any:
         return _Evaluation(env).value(e)
 
 
+def number(given: Any, dtype: DataType) -> Any:
+    """A Python or NumPy number, or a literal, as the NumPy value of a variable of this dtype."""
+    plain = given.item() if isinstance(given, np.generic) else given
+    plain = plain.rounded if isinstance(plain, dtypes.Literal) else plain
+    return dtypes.quantize(np.asarray(dtype.constant(plain).value), dtype)
+
+
 class _Evaluation:
     """One evaluation; a shared part of the expression is computed once."""
 

@@ -8,16 +8,15 @@ of a loop or a branch, or behind a return, does not, and is dropped, like one ab
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilekit.dtypes import DataType
-from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Analysis, Function
 from tilekit.ir.functors import IRRewriter
 from tilekit.ir.instructions.assume import AssumeInst
-from tilekit.ir.stmt import Stmt
+from tilekit.ir.stmt import InstStmt
+from tilekit.ir.tools import assumptions
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 from tilekit.lowir.nodes import Cast, Equal, LessEqual, LessThan, LogicalAnd, Mod
@@ -32,30 +31,14 @@ class LowerAssumePass(Pass):
         if not collect(func, AssumeInst):
             return func
         facts = _Facts(frozenset(func.params))
-        for assumption in _certain(func.body):
-            facts.learn(assumption.cond)
+        for stmt in assumptions.certain(func.body):
+            if isinstance(stmt, InstStmt) and isinstance(stmt.inst, AssumeInst):
+                facts.learn(stmt.inst.cond)
         return _Removal().visit(facts.told_to(func))
 
 
 def lower_assume_pass() -> Pass:
     return LowerAssumePass()
-
-
-def _certain(body: Stmt) -> Iterator[AssumeInst]:
-    """The assumptions that every run comes to, in their order."""
-    waiting = [body]
-    while waiting:
-        match waiting.pop():
-            case stmts.SeqStmt(seq=seq):
-                waiting.extend(reversed(seq))
-            case stmts.LetStmt(body=inner):
-                waiting.append(inner)
-            case stmts.InstStmt(inst=AssumeInst() as assumption):
-                yield assumption
-            case stmt if collect(stmt, (stmts.ReturnStmt, stmts.WhileStmt)):
-                return
-            case _:
-                pass
 
 
 @dataclass

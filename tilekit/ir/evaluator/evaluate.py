@@ -132,7 +132,5 @@ def _bind(func: Function, args: Sequence[Argument]) -> tuple[dict[Var, Any], dic
         elif isinstance(argument, (Memory, np.ndarray)):
             raise errors.ArgumentError("TK625", f"{scalar.name_hint(param)} is {type_} and takes a number")
         else:
-            number = argument.item() if isinstance(argument, np.generic) else argument
-            plain = number.rounded if isinstance(number, dtypes.Literal) else number
-            scalars[param] = dtypes.quantize(np.asarray(type_.constant(plain).value), type_)
+            scalars[param] = scalar_eval.number(argument, type_)
     return scalars, windows

@@ -37,7 +37,8 @@ class AssumeMethods(Surface):
     def assume(self, cond: Expr | bool) -> None:
         """Tell the compiler what always holds here, so that it may use wider accesses and drop checks.
 
-        Nothing checks it on a GPU: where it does not hold, the kernel has no meaning. The evaluator reports it.
+        Nothing checks it on a GPU: where it does not hold, the kernel has no meaning. The simulator reports one about
+        parameters that every run comes to, the evaluator any.
 
         Parameters
         ----------
@@ -50,7 +51,7 @@ class AssumeMethods(Surface):
         LanguageError
             TK215 for anything else than a condition, TK110 where it is known to be false.
         KernelError
-            TK706, in the evaluator alone, where it does not hold.
+            TK706, on the CPU, where it does not hold.
         """
         if not isinstance(cond, (bool, Expr)):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise errors.LanguageError("TK215", f"assume needs a condition, got {describe(cond)}")
