@@ -35,17 +35,18 @@ NOT_FOUND = {
 }
 
 
-def marks(name: str) -> list[pytest.MarkDecorator]:
-    if name not in NOT_FOUND:
-        return []
-    return [pytest.mark.xfail(strict=True, reason=NOT_FOUND[name], raises=pytest.fail.Exception)]
+def marks(name: str, case: Broken) -> list[pytest.MarkDecorator]:
+    found = [] if case is CASES[name.partition("-")[0]][0] else [pytest.mark.slow]  # one of each kind every time
+    if name in NOT_FOUND:
+        found.append(pytest.mark.xfail(strict=True, reason=NOT_FOUND[name], raises=pytest.fail.Exception))
+    return found
 
 
 NAMED = {f"{kind}-{case.name}": case for kind, cases in CASES.items() for case in cases}
 each_case = pytest.mark.parametrize("case", NAMED.values(), ids=NAMED)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=name, marks=marks(name)) for name, case in NAMED.items()])
+@pytest.mark.parametrize("case", [pytest.param(case, id=name, marks=marks(name, case)) for name, case in NAMED.items()])
 def test_a_mistake_is_named_at_its_line(case):
     handle, args = case.handle(), case.call()
     if case.source:
