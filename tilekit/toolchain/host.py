@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilekit import config
 from tilekit.diag import ToolchainError
 from tilekit.toolchain import messages
 
@@ -92,9 +94,20 @@ class HostCompiler:
 
     def build_runtime(self, sources: Sequence[Path], library: Path, *, include: Path) -> BuildResult:
         """Compile the simulator's own sources into one shared library."""
-        machine = (*self._machine_flags, *_present_flags(*_RUNTIME_INSTRUCTIONS))
-        arguments = [*_LANGUAGE, *_RUNTIME, *machine, f"-I{include}", *map(str, sources), *_RUNTIME_LINK]
-        return self._run([*arguments, "-o", str(library.absolute())], folder=library.parent, source=messages.SOURCE)
+        begin, folder = time.perf_counter(), library.parent
+        flags = (*_LANGUAGE, *_RUNTIME, *self._machine_flags, *_present_flags(*_RUNTIME_INSTRUCTIONS), f"-I{include}")
+
+        def compile_one(source: Path) -> str:
+            self._run([*flags, "-c", str(source), "-o", f"{source.stem}.o"], folder=folder, source=messages.SOURCE)
+            return f"{source.stem}.o"
+
+        with ThreadPoolExecutor(config.available_cpus()) as pool:
+            objects = list(pool.map(compile_one, sources))
+        link = [*flags, *objects, *_RUNTIME_LINK, "-o", str(library.absolute())]
+        linked = self._run(link, folder=folder, source=messages.SOURCE)
+        for name in objects:
+            (folder / name).unlink()
+        return BuildResult(time.perf_counter() - begin, linked.log)
 
     def _run(self, arguments: Sequence[str], *, folder: Path, source: str) -> BuildResult:
         begin = time.perf_counter()
