@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import tilekit
+from tests.caches import new_cache
 from tilekit import config, drivers, target
 from tilekit.runtime.tensors import DeviceKind
 
@@ -61,7 +62,7 @@ def scale(tmp_path):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path):
-    folder = tmp_path / "cache"
+    folder = new_cache(tmp_path / "cache")
     tilekit.option.cache_dir(folder)
     yield folder
     config.clear_session_defaults()

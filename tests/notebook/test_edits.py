@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import tilekit as tilus
+from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.jit import observer
 from tilekit.notebook.edits import NotebookEdits
@@ -12,7 +13,7 @@ from tilekit.notebook.edits import NotebookEdits
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path):
-    tilus.option.cache_dir(tmp_path / "cache")
+    tilus.option.cache_dir(new_cache(tmp_path / "cache"))
     yield tmp_path / "cache"
     config.clear_session_defaults()
 

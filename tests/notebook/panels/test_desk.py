@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tilekit as tilus
+from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
@@ -29,7 +30,7 @@ class Half(tilus.Script):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path):
-    tilus.option.cache_dir(tmp_path / "cache")
+    tilus.option.cache_dir(new_cache(tmp_path / "cache"))
     yield
     config.clear_session_defaults()
 
