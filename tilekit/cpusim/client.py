@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tilekit import config
 from tilekit.cpusim.memory import Memory, Region
 from tilekit.diag import KernelError
 
@@ -91,11 +92,6 @@ class SharedBuffer:
 Argument: TypeAlias = Scalar | Pointer
 
 
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 @dataclass(frozen=True)
 class Check:
     """What check mode needs to know, of a library that was built for it.
@@ -122,7 +118,7 @@ class LaunchRequest:
     regions: Sequence[Region] = ()
     arguments: Sequence[Argument] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
-    os_threads: int = field(default_factory=available_cores)
+    os_threads: int = field(default_factory=config.available_cpus)
     seed: int = 0
     check: Check | None = None
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilekit import config
 from tilekit.cpusim.build import Runtime, build_runtime
 from tilekit.cpusim.client import (
     DEFAULT_TIMEOUT_S,
@@ -34,7 +35,6 @@ from tilekit.cpusim.client import (
     Scalar,
     SharedBuffer,
     Simulator,
-    available_cores,
 )
 from tilekit.cpusim.memory import Region
 from tilekit.diag import ArgumentError, KernelError
@@ -137,7 +137,7 @@ class CpuKernel:
                 regions=regions.regions,
                 arguments=[*self._arguments(arguments, seen, regions), *lent],
                 timeout_s=timeout_s,
-                os_threads=os_threads or available_cores(),
+                os_threads=os_threads or config.available_cpus(),
                 seed=seed,
                 check=None if self.line_buffers is None else self._check(blocks),
             )
