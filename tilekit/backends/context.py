@@ -133,9 +133,9 @@ class Context:
 
     def sum(self, terms: Sequence[Term], *, local: Expr | int = 0, every: int = 1) -> Expr:
         """The value of a layout's terms for this thread and register `local * every` of it."""
-        total: Expr = _int(0)
+        total: Expr = scalar.int32(0)
         for term in terms:
-            total = scalar.add(total, scalar.mul(self._digit(term, local, every), _int(term.multiplier)))
+            total = scalar.add(total, scalar.mul(self._digit(term, local, every), scalar.int32(term.multiplier)))
         return total
 
     def _digit(self, term: Term, local: Expr | int, every: int) -> Expr:
@@ -145,11 +145,11 @@ class Context:
         else:
             number, divisor = scalar.as_expr(local, dtypes.int32), term.divisor
             if term.modulus is not None and every % (term.divisor * term.modulus) == 0:
-                return _int(0)
+                return scalar.int32(0)
             common = math.gcd(every, divisor)
-            number, divisor = scalar.mul(number, _int(every // common)), divisor // common
-        value = scalar.floordiv(number, _int(divisor))
-        return value if term.modulus is None else scalar.mod(value, _int(term.modulus))
+            number, divisor = scalar.mul(number, scalar.int32(every // common)), divisor // common
+        value = scalar.floordiv(number, scalar.int32(divisor))
+        return value if term.modulus is None else scalar.mod(value, scalar.int32(term.modulus))
 
     def position(self, layout: RegisterLayout, register: Expr | int, *, every: int = 1) -> list[Expr]:
         """The position in the tile of what register `register * every` of this thread holds."""
@@ -189,7 +189,7 @@ class Context:
     def is_first_replica(self, layout: RegisterLayout) -> Expr | None:
         """Whether this thread, of those that hold the same elements, is the one to write them; None if it is alone."""
         terms = mapping.replica_terms(layout)
-        return scalar.eq(self.sum(terms), _int(0)) if terms else None
+        return scalar.eq(self.sum(terms), scalar.int32(0)) if terms else None
 
     def hoist(self, name: str, value: Expr) -> Expr:
         """A value that depends on nothing but the thread, computed at the top of the kernel, and only once."""
@@ -235,7 +235,3 @@ class Context:
         most = max(VECTOR_BITS // tensor.dtype.nbits, 1)
         side_by_side = math.gcd(mapping.shared_vector_extent(layout, view.layout), view.divisor, most)
         return side_by_side & -side_by_side
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)

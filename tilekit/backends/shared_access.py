@@ -8,7 +8,6 @@ the thread's once, and that of a register is a constant when its loop is unrolle
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,24 +89,24 @@ def element(ctx: Context, view: SharedView, index: Sequence[Expr]) -> Expr:
 
 def linear_of(layout: SharedLayout, index: Sequence[Expr]) -> Expr:
     """The offset of an index before the swizzle."""
-    total: Expr = _int(0)
+    total: Expr = scalar.int32(0)
     for mode in layout.modes:
-        value = scalar.floordiv(_int32(index[mode.digit.dim]), _int(mode.digit.stride))
+        value = scalar.floordiv(_int32(index[mode.digit.dim]), scalar.int32(mode.digit.stride))
         if mode.digit.end != layout.shape[mode.digit.dim]:
-            value = scalar.mod(value, _int(mode.digit.extent))
-        total = scalar.add(total, scalar.mul(value, _int(mode.step)))
+            value = scalar.mod(value, scalar.int32(mode.digit.extent))
+        total = scalar.add(total, scalar.mul(value, scalar.int32(mode.step)))
     return total
 
 
 def swizzled(offset: Expr, swizzle: Swizzle) -> Expr:
     """The offset with some of its bits XORed into others."""
-    mask = ((1 << swizzle.bits) - 1) << swizzle.base
-    return scalar.bitwise_xor(offset, scalar.bitwise_and(scalar.shr(offset, _int(swizzle.shift)), _int(mask)))
+    mask = scalar.int32(((1 << swizzle.bits) - 1) << swizzle.base)
+    return scalar.bitwise_xor(offset, scalar.bitwise_and(scalar.shr(offset, scalar.int32(swizzle.shift)), mask))
 
 
 def _swizzled(ctx: Context, offset: Expr, swizzle: Swizzle | None) -> Expr:
     if swizzle is None or scalar.is_constant(offset):
-        return offset if swizzle is None else _int(swizzle(scalar.constant_value(offset)))  # type: ignore[arg-type]
+        return offset if swizzle is None else scalar.int32(swizzle(scalar.constant_value(offset)))  # type: ignore[arg-type]
     return swizzled(ctx.builder.let("at", offset), swizzle)
 
 
@@ -161,8 +160,3 @@ def _xor(a: Expr, b: Expr) -> Expr:
 
 def _int32(e: Expr) -> Expr:
     return scalar.cast(e, dtypes.int32)
-
-
-@functools.cache
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)

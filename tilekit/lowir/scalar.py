@@ -39,6 +39,7 @@ fold, exactly as above; beyond that only `x+0 x*1 x*0 x//1 x%1` on integers and 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeGuard
@@ -101,6 +102,12 @@ def var(name: str, type_: Type) -> Var:
 def constant(dtype: DataType, value: Number) -> Constant:
     """The number `value` of this dtype, rounded to it; an integer that does not fit is an error."""
     return _constant(dtype, dtype.constant(value).value)
+
+
+@functools.lru_cache(maxsize=1024)
+def int32(value: int) -> Constant:
+    """The int32 of a Python integer, as indices are computed with."""
+    return constant(dtypes.int32, value)
 
 
 def as_expr(value: object, dtype: DataType | None = None) -> Expr:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tilekit import dtypes
 from tilekit.backends.context import Context
 from tilekit.backends.registry import emitter
 from tilekit.ir.analysis import grid_analysis
@@ -16,7 +15,6 @@ from tilekit.ir.instructions.copy_async import (
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import vectorized
 from tilekit.lowir import prims, scalar
-from tilekit.lowir.scalar import Expr
 
 
 @emitter(CopyAsyncGenericInst)
@@ -38,7 +36,7 @@ def copy_async(inst: CopyAsyncGenericInst, ctx: Context) -> None:
             builder.evaluate(prims.cp_async(nbytes, into, source, mask, evict_first=evict_first))
         else:
             element = builder.buffer_load(access.pointer, offset)
-            zero = scalar.cast(_int(0), dst.dtype)
+            zero = scalar.cast(scalar.int32(0), dst.dtype)
             builder.buffer_store(pointer, to, element if mask is None else scalar.where(mask, element, zero))
 
 
@@ -78,7 +76,3 @@ def wait_group(inst: CopyAsyncWaitGroupInst, ctx: Context) -> None:
 @emitter(CopyAsyncWaitAllInst)
 def wait_all(inst: CopyAsyncWaitAllInst, ctx: Context) -> None:
     ctx.builder.evaluate(prims.cp_async_wait_all())
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)

@@ -66,7 +66,7 @@ def print_tensor(inst: PrintTensorInst, ctx: Context) -> None:
         case GlobalTensor():
             shape, element = x.shape, _in_memory(ctx.global_pointer(x), x.layout.offset, ctx)
     builder.evaluate(prims.syncthreads())
-    with builder.if_then(scalar.eq(ctx.thread, _int(0))):
+    with builder.if_then(scalar.eq(ctx.thread, scalar.int32(0))):
         builder.printf(f"{inst.msg}\n".replace("%", "%%"))
         _nested(inst, shape, element, [], ctx)
         builder.printf("\n")
@@ -108,8 +108,4 @@ def _integer(e: Expr) -> DataType:
 
 
 def _ints(values: Sequence[int]) -> list[Expr]:
-    return [_int(value) for value in values]
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)
+    return [scalar.int32(value) for value in values]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tilekit import dtypes
 from tilekit.backends.context import Context
 from tilekit.backends.registry import emitter
 from tilekit.ir.instructions.reduce import ReduceInst, accumulator
@@ -58,18 +57,14 @@ def _exchange(inst: ReduceInst, ctx: Context, partial: RegisterArray, step: Exch
     builder = ctx.builder
     cells = step.rows * step.count
     workspace = builder.let("workspace", prims.shared_ptr(partial.dtype, ctx.workspace))
-    row = scalar.mul(ctx.sum(step.row), _int(step.count))
+    row = scalar.mul(ctx.sum(step.row), scalar.int32(step.count))
     mine = builder.let("cell", scalar.add(row, ctx.sum(step.slot)))
-    leads = scalar.eq(ctx.sum(step.leader), _int(0))
+    leads = scalar.eq(ctx.sum(step.leader), scalar.int32(0))
     with builder.if_then(leads), ctx.each_register(partial.length) as r:
-        builder.buffer_store(workspace, scalar.add(scalar.mul(r, _int(cells)), mine), builder.load(partial, r))
+        builder.buffer_store(workspace, scalar.add(scalar.mul(r, scalar.int32(cells)), mine), builder.load(partial, r))
     builder.evaluate(prims.syncthreads())
     with ctx.each_register(partial.length) as r:
-        first = scalar.add(scalar.mul(r, _int(cells)), row)
+        first = scalar.add(scalar.mul(r, scalar.int32(cells)), row)
         builder.store(partial, r, builder.buffer_load(workspace, first))
         for slot in range(1, step.count):
-            _combine(inst, ctx, partial, r, builder.buffer_load(workspace, scalar.add(first, _int(slot))))
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)
+            _combine(inst, ctx, partial, r, builder.buffer_load(workspace, scalar.add(first, scalar.int32(slot))))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 
-from tilekit import dtypes
 from tilekit.backends import shared_access
 from tilekit.backends.context import Context
 from tilekit.backends.registry import emitter
@@ -99,7 +98,7 @@ def load_shared(inst: LoadSharedInst, ctx: Context) -> None:
     width, pointer = ctx.shared_width(tile.layout, inst.x), ctx.shared(inst.x).pointer
     at = ctx.shared_offsets(tile.layout, inst.x, every=width)
     with ctx.each_register(tile.layout.local_size // width) as step:
-        first = scalar.mul(step, _int(width))
+        first = scalar.mul(step, scalar.int32(width))
         into, source = builder.registers(registers, first), builder.address(pointer, at(step))
         builder.evaluate(prims.load_shared(width * tile.dtype.nbytes, into, source))
 
@@ -127,7 +126,7 @@ def _store(inst: StoreSharedInst, ctx: Context) -> None:
     at = ctx.shared_offsets(tile.layout, inst.dst, every=width)
     registers = ctx.registers_of(tile)
     with ctx.only_if(ctx.is_first_replica(tile.layout)), ctx.each_register(tile.layout.local_size // width) as step:
-        first = scalar.mul(step, _int(width))
+        first = scalar.mul(step, scalar.int32(width))
         to, source = builder.address(pointer, at(step)), builder.registers(registers, first)
         builder.evaluate(prims.store_shared(width * tile.dtype.nbytes, to, source))
 
@@ -144,8 +143,4 @@ def _rows(access: MatrixAccess, memory: SharedTensor, ctx: Context) -> Generator
     at = ctx.shared_offsets(access.rows, memory, every=access.row_size)
     with ctx.each_register(access.instructions) as step:
         row = ctx.builder.address(ctx.shared(memory).pointer, at(step))
-        yield scalar.mul(step, _int(access.registers)), row
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)
+        yield scalar.mul(step, scalar.int32(access.registers)), row

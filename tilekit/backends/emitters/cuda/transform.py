@@ -129,7 +129,7 @@ def _moves(
         for dim in _dropped(inst):
             begin = inst.offsets[dim]
             if scalar.is_constant(begin):
-                starts[dim] = _int(scalar.constant_value(begin))
+                starts[dim] = scalar.int32(scalar.constant_value(begin))
             else:
                 starts[dim] = blocks.enter_context(ctx.each_register(inst.x.shape[dim], "at"))
                 blocks.enter_context(ctx.only_if(scalar.eq(*scalar.promote(begin, starts[dim]))))
@@ -140,22 +140,22 @@ def _moves(
 
 def _register_of_whole(whole: RegisterLayout, inside: Expr, starts: Mapping[int, Expr]) -> Expr:
     """The register in which a tile has what its part at `starts` has in the register `inside`."""
-    total: Expr = _int(0)
+    total: Expr = scalar.int32(0)
     weight, done = 1, 1
     kept = math.prod(digit.extent for digit in whole.local_digits if digit.dim not in starts)
     for is_cut, run in itertools.groupby(reversed(whole.local_digits), lambda digit: digit.dim in starts):
         together = list(run)
         for digit in together if is_cut else ():
-            place = scalar.floordiv(starts[digit.dim], _int(digit.stride))
+            place = scalar.floordiv(starts[digit.dim], scalar.int32(digit.stride))
             if digit.end < whole.shape[digit.dim]:
-                place = scalar.mod(place, _int(digit.extent))
-            total = scalar.add(scalar.mul(place, _int(weight)), total)
+                place = scalar.mod(place, scalar.int32(digit.extent))
+            total = scalar.add(scalar.mul(place, scalar.int32(weight)), total)
             weight *= digit.extent
         if not is_cut:
             extent = math.prod(digit.extent for digit in together)
-            value = scalar.floordiv(inside, _int(done))
-            value = value if done * extent == kept else scalar.mod(value, _int(extent))
-            total = scalar.add(scalar.mul(value, _int(weight)), total)
+            value = scalar.floordiv(inside, scalar.int32(done))
+            value = value if done * extent == kept else scalar.mod(value, scalar.int32(extent))
+            total = scalar.add(scalar.mul(value, scalar.int32(weight)), total)
             weight, done = weight * extent, done * extent
     return total
 
@@ -164,7 +164,7 @@ def _through_memory(inst: SliceRegisterInst | SliceAssignInst, ctx: Context) -> 
     """Whoever holds an element of the part brings it to shared memory, and whoever needs it takes it from there."""
     builder = ctx.builder
     whole, part = _taken(inst)
-    rows = GlobalLayout.row_major([_int(extent) for extent in part.shape])
+    rows = GlobalLayout.row_major([scalar.int32(extent) for extent in part.shape])
     memory = builder.let("workspace", prims.shared_ptr(part.dtype, ctx.workspace))
 
     def offset(index: Sequence[Expr]) -> Expr:
@@ -204,10 +204,6 @@ def _in_part(
         index.append(here)
         if extents[dim] == inst.x.shape[dim]:
             continue
-        fits = scalar.logical_and(scalar.le(_int(0), here), scalar.lt(here, _int(extents[dim])))
+        fits = scalar.logical_and(scalar.le(scalar.int32(0), here), scalar.lt(here, scalar.int32(extents[dim])))
         inside = fits if inside is None else scalar.logical_and(inside, fits)
     return inside, [index[dim] for dim in inst.dims]
-
-
-def _int(value: int) -> Expr:
-    return scalar.constant(dtypes.int32, value)
