@@ -225,7 +225,8 @@ def test_a_workspace_is_lent_there_and_clean_ones_are_zero(child: GpuChild, case
 def test_a_write_beside_a_workspace_is_found(child: GpuChild, case: Case) -> None:
     nbytes = -(-4 * case.n // 128) * 128
     with pytest.raises(KernelError) as caught:
-        child.run(LENDING, binary(f"gpu.array(5, 1, at={nbytes // 4 + 2})[0] = 1"), case.arguments)
+        beside = f"gpu.array(5, 1, at={nbytes // 4 + 2}, kind=ctypes.c_int32)"
+        child.run(LENDING, binary(f"{beside}[0] = ~{beside}[0]"), case.arguments)
     assert caught.value.code == "TK702"
     assert (caught.value.data["tensor"], caught.value.data["byte_offset"]) == ("sums", nbytes + 8)
 
