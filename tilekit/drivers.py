@@ -30,7 +30,7 @@ from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
 from tilekit.runtime import gpu_child, launch_cpu
-from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.launch import LaunchStats, OnWait
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
@@ -137,8 +137,10 @@ class CpuRunner:
     # what building the simulator took, if this kernel is the first that needed it
     simulator_seconds: float
 
-    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
-        return self.kernel.launch(arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads)
+    def launch(self, arguments: Sequence[Any], /, *, on_wait: OnWait | None = None) -> LaunchStats:
+        return self.kernel.launch(
+            arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads, on_wait=on_wait
+        )
 
     def interrupt(self) -> None:
         """Stop the running launch; any thread may call."""
@@ -162,6 +164,7 @@ class CheckRunner:
         seed: int = 0,
         keep: bool = True,
         timeout_s: float | None = None,
+        on_wait: OnWait | None = None,
     ) -> LaunchStats:
         """Run all blocks, or a sample; blocks that wait for others are never run without them."""
         return self.kernel.launch(
@@ -171,6 +174,7 @@ class CheckRunner:
             seed=seed,
             sample=None if self.waits else sample,
             keep=keep,
+            on_wait=on_wait,
         )
 
     def interrupt(self) -> None:

@@ -77,6 +77,34 @@ def test_a_launch_of_nothing_costs_little(own):
     assert sorted(seconds)[50] < 2e-3
 
 
+SLOW = HEADER + (
+    'extern "C" __global__ void slow(volatile int32_t *x, int32_t n)\n{\n'
+    "  for (int32_t i = 0; i < n; ++i) x[blockIdx.x] = i;\n}\nTK_KERNEL(slow)\n"
+)
+
+
+def test_who_waits_is_told_how_many_blocks_have_ended(own, monkeypatch):
+    told: list[int] = []
+    monkeypatch.setattr(client, "TICK_S", 0.005)
+    arguments = [np.zeros(100, np.int32), np.int32(1_000_000)]
+    run(own, SLOW, "slow", arguments, grid=100, block=1, on_wait=told.append)
+    assert told == sorted(told) and any(0 < finished < 100 for finished in told)
+    told.clear()
+    run(own, SLOW, "slow", arguments, grid=100, block=1, on_wait=told.append)
+    assert told[0] < 50, "the next launch begins at zero"
+
+
+def test_who_waits_may_stop_the_launch(own, monkeypatch):
+    monkeypatch.setattr(client, "TICK_S", 0.005)
+
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(own, ENDLESS, "endless", [np.zeros(2, np.int32)], on_wait=stop)
+    assert adds(own)
+
+
 def test_a_worker_that_died_between_launches_is_replaced(own):
     assert adds(own)
     os.kill(own.worker_pid, signal.SIGKILL)

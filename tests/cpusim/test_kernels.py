@@ -170,6 +170,18 @@ def test_printf_comes_back_with_the_result(simulator):
     assert run(simulator, VECTOR_ADD, "vector_add", [np.int32(0), *[np.zeros(1, np.float32)] * 3]).printed == ""
 
 
+def test_much_printing_comes_back_whole_and_far_too_much_is_counted(simulator):
+    source = HEADER + (
+        'extern "C" __global__ void talk(int32_t n, int32_t width)\n'
+        '{\n  for (int32_t i = 0; i < n; ++i) printf("%*d\\n", width, i);\n}\nTK_KERNEL(talk)\n'
+    )
+    many = run(simulator, source, "talk", [np.int32(50_000), np.int32(39)], block=1)
+    assert many.printed == "".join(f"{i:39}\n" for i in range(50_000)), "2 MB, more than CUDA keeps"
+    far_too_many = run(simulator, source, "talk", [np.int32(18), np.int32(999_999)], block=1).printed
+    assert far_too_many.endswith(" 15\n\n(2 more calls of printf: no room for what they print)\n")
+    assert run(simulator, source, "talk", [np.int32(1), np.int32(2)], block=1).printed == " 0\n"
+
+
 def test_kernels_of_one_thousand_threads_with_a_frame_each(simulator):
     source = (
         HEADER

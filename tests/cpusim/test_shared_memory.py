@@ -110,6 +110,7 @@ def test_a_copy_is_not_there_before_the_wait_for_its_group(simulator, waits, arr
     np.testing.assert_array_equal(out[:arrived], x[:arrived])
     assert np.isnan(out[arrived:]).all()
     assert result.counters["copies"] == 64
+    assert result.counters["copy_bytes"] == result.counters["shared_bytes"] == 256
 
 
 def test_a_buffer_that_is_refilled_too_early_is_seen_to_be(simulator):

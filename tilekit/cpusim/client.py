@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import mmap
 import os
 import re
 import select
@@ -21,7 +23,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,11 +33,15 @@ from tilekit.cpusim.memory import Memory, Region
 from tilekit.diag import KernelError
 
 DEFAULT_TIMEOUT_S = 60.0
+TICK_S = 0.25  # how often someone who waits for a launch is told how far it is
 SOFT_STOP_S = 0.3  # what an interrupted kernel gets to stop by itself
 _LAST_RESORT_S = 10.0  # past the time-out: the worker itself gives up earlier, so only its death is left
 _FILES_AT_ONCE = 64  # descriptors beside one message
 _UNSTOPPABLE = 75  # the status with which the worker ends when a kernel cannot be stopped (launch.cpp)
 _WORKER = Path(__file__).with_name("worker.py")
+# isolated and without site: it needs the standard library alone, and starts in half the time
+_COMMAND = (sys.executable, "-I", "-S", str(_WORKER))
+_COUNT_BYTES = 8  # of the number of blocks that have ended, in the page shared with the worker
 
 _CODES = {
     "fail": "TK712",
@@ -108,7 +114,10 @@ class Check:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """One launch. A `seed` other than 0 draws the order of blocks and threads; a `timeout_s` of 0 means none."""
+    """One launch. A `seed` other than 0 draws the order of blocks and threads; a `timeout_s` of 0 means none.
+
+    `on_wait` is called every TICK_S in the thread that waits, with the blocks that have ended.
+    """
 
     library: Path
     kernel: str
@@ -121,6 +130,7 @@ class LaunchRequest:
     os_threads: int = field(default_factory=config.available_cpus)
     seed: int = 0
     check: Check | None = None
+    on_wait: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +199,7 @@ class Simulator:
         patience = request.timeout_s + _LAST_RESORT_S if request.timeout_s > 0 else None
         try:
             worker.send_launch(request, self.memory.take_closed())
-            return worker.receive(patience)
+            return worker.receive(patience, request.on_wait)
         except BaseException:  # an interrupt, most likely: whoever leaves early leaves no kernel running behind
             self._stop(worker)
             raise
@@ -215,8 +225,8 @@ class Simulator:
                 data={"kind": "refused", "kernel": request.kernel},
             )
         if "error" in answer:
-            raise _kernel_error(request, answer["error"], answer.get("printed", ""))
-        return LaunchResult(answer["seconds"], answer["counters"], answer["printed"])
+            raise _kernel_error(request, answer["error"], _printed(answer))
+        return LaunchResult(answer["seconds"], answer["counters"], _printed(answer))
 
     def _forget(self) -> None:
         """Become a simulator that has not begun: in a forked child, worker and memory are the parent's."""
@@ -247,16 +257,19 @@ class _Worker:
     def __init__(self, runtime: Path) -> None:
         self.control, theirs = socket.socketpair()
         self.errors = os.memfd_create("tilekit-worker-errors", os.MFD_CLOEXEC)
+        counting = os.memfd_create("tilekit-worker-blocks", os.MFD_CLOEXEC)
+        os.truncate(counting, mmap.PAGESIZE)
+        self._finished = mmap.mmap(counting, mmap.PAGESIZE)
         with theirs:
             self.process = subprocess.Popen(
-                # isolated and without site: it needs the standard library alone, and starts in half the time
-                [sys.executable, "-I", "-S", str(_WORKER), str(theirs.fileno()), str(runtime.absolute())],
+                [*_COMMAND, str(theirs.fileno()), str(runtime.absolute()), str(counting)],
                 stdin=subprocess.DEVNULL,
                 stdout=self.errors,
                 stderr=self.errors,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), counting],
                 start_new_session=True,  # an interrupt of the terminal reaches us alone
             )
+        os.close(counting)
         self.asked = False  # to stop the launch
         self.overdue = False  # it did not answer in time
         self._known: set[int] = set()  # files that it has
@@ -267,6 +280,7 @@ class _Worker:
 
     def send_launch(self, request: LaunchRequest, closed: Sequence[int]) -> None:
         self.asked = False
+        self._finished[:_COUNT_BYTES] = bytes(_COUNT_BYTES)
         # a worker that is dead or dying is noticed when it does not answer
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._send_files(request.regions)
@@ -278,13 +292,18 @@ class _Worker:
         with contextlib.suppress(OSError):
             self._send({"say": "interrupt"})
 
-    def receive(self, seconds: float | None) -> dict[str, Any] | None:
+    def receive(self, seconds: float | None, on_wait: Callable[[int], None] | None = None) -> dict[str, Any] | None:
         """The answer to a launch; None if the worker has ended, or did not give it in time."""
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
         while b"\n" not in self._pending:
-            if not self._readable.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3):
-                self.overdue = True
-                return None
+            left = deadline - time.monotonic()
+            patience = left if on_wait is None else min(left, TICK_S)
+            if not self._readable.poll(None if patience == math.inf else max(0.0, patience) * 1e3):
+                if on_wait is None or time.monotonic() >= deadline:
+                    self.overdue = True
+                    return None
+                on_wait(int.from_bytes(self._finished[:_COUNT_BYTES], sys.byteorder))
+                continue
             try:
                 data = self.control.recv(1 << 16)
             except ConnectionResetError:
@@ -304,6 +323,7 @@ class _Worker:
             self.process.kill()
             status = self.process.wait()
         os.close(self.errors)
+        self._finished.close()
         return status
 
     def last_words(self) -> str:
@@ -359,6 +379,14 @@ def _argument(argument: Argument) -> tuple[object, ...]:
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
+
+
+def _printed(answer: dict[str, Any]) -> str:
+    """What a kernel printed, and how much of it there was no room for."""
+    lost = answer.get("printed_lost", 0)
+    return answer.get("printed", "") + (
+        f"\n({lost:,} more calls of printf: no room for what they print)\n" if lost else ""
+    )
 
 
 def _kernel_error(request: LaunchRequest, error: dict[str, Any], printed: str) -> KernelError:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator's child process: receives launches, runs them in libtkcpu.so, and sends back what happened.
 
-It is started as a script, with the number of its socket and the path of the library, and imports the standard library
-alone, so that it starts quickly. On the socket it reads one JSON object a line, some with file descriptors beside
-them, and answers each launch with one line. Anything that arrives during a launch interrupts it, and so does the end
-of the other side. It ends when the other side has closed the socket.
+It is started as a script, with the number of its socket, the path of the library and the descriptor of a page in which
+it counts the blocks that have ended. It imports the standard library alone, so that it starts quickly. On the socket it
+reads one JSON object a line, some with file descriptors beside them, and answers each launch with one line. Anything
+that arrives during a launch interrupts it, and so does the end of the other side. It ends when the other side has
+closed the socket.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class Launch(c.Structure):
         ("line_buffer", c.c_void_p),
         ("blocks", c.c_uint64),
         ("block_number", c.c_void_p),
+        ("finished", c.c_void_p),
     ]
 
 
@@ -144,7 +146,18 @@ class Error(c.Structure):
     ]
 
 
-COUNTERS = ("blocks", "threads", "switches", "collectives", "barriers", "mma", "copies", "bank_conflicts")
+COUNTERS = (
+    "blocks",
+    "threads",
+    "switches",
+    "collectives",
+    "barriers",
+    "mma",
+    "copies",
+    "copy_bytes",
+    "shared_bytes",
+    "bank_conflicts",
+)
 
 
 class Counters(c.Structure):
@@ -158,6 +171,7 @@ class Result(c.Structure):
         ("error", Error),
         ("printed", c.c_void_p),
         ("printed_bytes", c.c_uint64),
+        ("printed_lost", c.c_uint64),
     ]
 
 
@@ -247,9 +261,11 @@ class Library:
 class Simulator:
     """The loaded runtime, kernels and files; `run` is one launch."""
 
-    def __init__(self, runtime: str, control: int) -> None:
+    def __init__(self, runtime: str, control: int, finished: int) -> None:
         self.runtime = c.CDLL(runtime, mode=c.RTLD_GLOBAL)
         self.control = control
+        # a page that the other side reads: how many blocks of the running launch have ended
+        self.finished = map_pages(0, PAGE, PROT_READ_WRITE, MAP_SHARED, finished)
         self.libraries: dict[str, tuple[tuple[int, int], Library]] = {}
         self.files: dict[int, SharedFile] = {}
         self.result = Result()
@@ -299,6 +315,7 @@ class Simulator:
             line_buffer=c.addressof(line_buffers),
             blocks=len(blocks),
             block_number=c.addressof(blocks),
+            finished=self.finished,
         )
         self.runtime.tk_launch_kernel(c.byref(launch), c.byref(self.result))
         return self.outcome()
@@ -328,6 +345,7 @@ class Simulator:
             "seconds": result.seconds,
             "counters": {name: getattr(result.counters, name) for name in COUNTERS},
             "printed": c.string_at(result.printed, result.printed_bytes).decode(errors="replace"),
+            "printed_lost": result.printed_lost,
         }
         error = result.error
         if error.kind:
@@ -393,7 +411,7 @@ class Conversation:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     conversation = Conversation(control)
-    simulator = Simulator(sys.argv[2], control.fileno())
+    simulator = Simulator(sys.argv[2], control.fileno(), int(sys.argv[3]))
     while (message := conversation.read()) is not None:
         match message["say"]:
             case "files":

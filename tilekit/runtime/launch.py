@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+# told now and then how many blocks of a launch have ended, and how many there are
+OnWait: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from tilekit.cpusim.client import (
 from tilekit.cpusim.memory import Region
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.runtime import tensors
-from tilekit.runtime.launch import NOTHING_LAUNCHED, CheckStats, LaunchStats
+from tilekit.runtime.launch import NOTHING_LAUNCHED, CheckStats, LaunchStats, OnWait
 from tilekit.runtime.manifest import Manifest, Param
 from tilekit.runtime.packing import Packer, scalar_bytes
 from tilekit.runtime.tensors import CPU, TensorFacts
@@ -111,11 +111,13 @@ class CpuKernel:
         seed: int = 0,
         sample: int | None = None,
         keep: bool = True,
+        on_wait: OnWait | None = None,
     ) -> LaunchStats:
         """Run the kernel to its end; whatever it does wrong is a KernelError, and then no tensor has changed.
 
         Of a library that was built for check mode, `sample` is the number of blocks to run, None for all; without
-        `keep`, no tensor changes.
+        `keep`, no tensor changes. `on_wait` is called now and then in this thread, with the blocks that have ended and
+        how many there are.
         """
         self._packer.check_count(arguments)
         grid = self.manifest.extents(arguments)
@@ -127,7 +129,9 @@ class CpuKernel:
             regions.copy_in()
             lent = self._lend(arguments, regions)
             copied_in = time.perf_counter()
+            count = math.prod(grid)
             blocks = () if sample is None else choose_blocks(grid, sample, seed)
+            ran = len(blocks) or count
             request = LaunchRequest(
                 library=self._present_library(),
                 kernel=self.manifest.kernel,
@@ -140,6 +144,7 @@ class CpuKernel:
                 os_threads=os_threads or config.available_cpus(),
                 seed=seed,
                 check=None if self.line_buffers is None else self._check(blocks),
+                on_wait=None if on_wait is None else lambda finished: on_wait(finished, ran),
             )
             try:
                 result = self.device.ready().run(request)
@@ -153,10 +158,8 @@ class CpuKernel:
                 written = (found for param, found in zip(self.manifest.params, seen, strict=True) if param.written)
                 regions.copy_out(written)
             copying = (copied_in - begin) + (time.perf_counter() - ended)
-        count = math.prod(grid)
         checked = None
         if self.line_buffers is not None:
-            ran = len(blocks) or count
             numbers = tuple(blocks) if ran < count else ()
             checked = CheckStats(ran, count, seed, result.seconds, result.counters, numbers)
         return LaunchStats(result.seconds, copying, result.counters, result.printed, checked)

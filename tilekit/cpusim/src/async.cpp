@@ -84,6 +84,7 @@ TK_EXPORT void tk_rt_cp_async(void* shared, const void* global, int bytes, int m
   copy.line = line;
   copy.group = copies.group;
   ++tk_worker->counters.copies;
+  tk_worker->counters.copy_bytes += bytes;
 }
 
 TK_EXPORT void tk_rt_cp_async_commit_group() { ++current_fiber().copies.group; }

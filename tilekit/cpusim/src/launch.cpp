@@ -114,6 +114,7 @@ void run_block(Worker& worker, uint64_t number) {
   tk_current = nullptr;
   ++worker.counters.blocks;
   worker.counters.threads += block.thread_count;
+  if (request.finished) __atomic_fetch_add(request.finished, 1, __ATOMIC_RELAXED);
 }
 
 void run_blocks(Worker& worker) {
@@ -403,6 +404,8 @@ void add_counters(tk_counters& to, const tk_counters& from) {
   to.barriers += from.barriers;
   to.mma += from.mma;
   to.copies += from.copies;
+  to.copy_bytes += from.copy_bytes;
+  to.shared_bytes += from.shared_bytes;
   to.bank_conflicts += from.bank_conflicts;
 }
 

@@ -33,6 +33,7 @@ void count_conflicts(const Collective& c, int matrix) {
     units[r] = static_cast<uint32_t>((operands(c, matrix * kRows + r).row - current_fiber().shared) / kRowBytes);
   }
   tk_worker->counters.bank_conflicts += bank_conflicts(units, kRows, kRows);
+  tk_worker->counters.shared_bytes += sizeof(Matrix);
 }
 
 // A row is the whole warp's: the lane that names it is not the one that gets or gives its elements.

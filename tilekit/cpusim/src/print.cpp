@@ -4,23 +4,44 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "report.h"
 
 namespace {
 
-enum : size_t { kPrintBytes = 1 << 20 };  // as much as CUDA keeps; what does not fit is dropped
-char buffer[kPrintBytes];
-size_t used;
+// It grows as a kernel prints; past the most, further calls are counted and no more. What CUDA keeps stays at hand.
+enum : size_t { kKeptBytes = 1 << 20, kMostBytes = 16 << 20 };
+char* buffer;
+size_t capacity, used;
+uint64_t lost;
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+bool have_room(size_t wanted) {
+  if (used + wanted <= capacity) return true;
+  size_t grown = capacity ? capacity : static_cast<size_t>(kKeptBytes);
+  while (grown < used + wanted) grown *= 2;
+  char* const moved = grown > kMostBytes ? nullptr : static_cast<char*>(realloc(buffer, grown));
+  if (moved == nullptr) return false;
+  buffer = moved;
+  capacity = grown;
+  return true;
+}
 
 }  // namespace
 
-void clear_printed() { used = 0; }
+void clear_printed() {
+  used = lost = 0;
+  if (capacity <= kKeptBytes) return;
+  free(buffer);
+  buffer = nullptr;
+  capacity = 0;
+}
 
 void hand_over_printed(tk_result& result) {
   result.printed = buffer;
   result.printed_bytes = used;
+  result.printed_lost = lost;
 }
 
 TK_EXPORT int tk_rt_printf(int line, const char* format, ...) {
@@ -31,13 +52,15 @@ TK_EXPORT int tk_rt_printf(int line, const char* format, ...) {
   va_end(arguments);
   Critical guard;
   pthread_mutex_lock(&mutex);
-  const bool fits = wanted >= 0 && used + wanted < kPrintBytes;
+  const bool fits = wanted >= 0 && have_room(wanted + 1);
   if (fits) {
     va_start(arguments, format);
-    vsnprintf(buffer + used, kPrintBytes - used, format, arguments);
+    vsnprintf(buffer + used, capacity - used, format, arguments);
     va_end(arguments);
+    used += wanted;
+  } else {
+    ++lost;
   }
-  if (fits) used += wanted;
   pthread_mutex_unlock(&mutex);
   return fits ? wanted : -1;
 }

@@ -80,6 +80,7 @@ void note_access(uint32_t offset, int bytes, int line) {
     if (warp.access_turn == turn) close_accesses(block, warp);
     access = find_access(warp, fiber, bytes, line);
   }
+  block.worker->counters.shared_bytes += bytes;
   access->lanes |= uint32_t(1) << fiber.lane;
   access->offset[fiber.lane] = offset;
   fiber.next_access = static_cast<int32_t>(access - warp.accesses) + 1;

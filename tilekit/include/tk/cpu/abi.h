@@ -154,6 +154,7 @@ struct tk_launch {
                                // computes scalars, outside of a tile instruction
   uint64_t blocks;    // 0: all, else as many of them as `block_number` lists
   const uint64_t* block_number;
+  uint64_t* finished; // counts the blocks that have ended, for one who watches; nullptr: nobody does
 };
 
 enum { TK_NOTES = 16, TK_NOTE_BYTES = 240, TK_MESSAGE_BYTES = 480 };
@@ -196,6 +197,8 @@ struct tk_counters {
   uint64_t blocks, threads, switches, collectives, barriers;
   uint64_t mma;             // instructions, each of a whole warp
   uint64_t copies;          // cp.async, each of a thread
+  uint64_t copy_bytes;      // that they bring to shared memory
+  uint64_t shared_bytes;    // that threads and warps read and write in shared memory, those copies included
   uint64_t bank_conflicts;  // times that lanes of a warp had to take turns in shared memory
 };
 
@@ -205,6 +208,7 @@ struct tk_result {
   tk_error error;
   const char* printed;  // what the kernel printed; valid until the next launch
   uint64_t printed_bytes;
+  uint64_t printed_lost;  // calls of printf for whose text there was no room
 };
 
 extern "C" {
