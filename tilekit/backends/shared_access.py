@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tilekit import dtypes
 from tilekit.ir.layout import mapping
@@ -58,7 +58,8 @@ def offsets(ctx: Context, layout: RegisterLayout, view: SharedView, every: int) 
     local = [term for term in terms if term.source is Source.LOCAL]
     first = ctx.hoist(f"{view.name}_at", ctx.sum(thread))
     ours, theirs = _bits(thread, layout.spatial_size), _bits(local, layout.local_size)
-    if swizzle is None or ours is None or theirs is None or ours & theirs or scalar.constant_value(view.start) != 0:
+    begin = _bits_of_start(ctx, view.start)
+    if swizzle is None or ours is None or theirs is None or begin is None or ours & theirs or begin & (ours | theirs):
 
         def summed(number: Expr) -> Expr:
             offset = scalar.add(first, ctx.sum(local, local=number, every=every))
@@ -67,6 +68,9 @@ def offsets(ctx: Context, layout: RegisterLayout, view: SharedView, every: int) 
         return summed
     if ours & _sources(swizzle):
         first = ctx.hoist(f"{view.name}_swizzled", swizzled(first, swizzle))
+    if begin:
+        first = _begun(ctx, view, first, swizzle)
+        ours |= begin
     low, high = _split(local, layout.local_size, swizzle.period)
     low_bits = theirs & (swizzle.period - 1)
     apart = not _spread(ours, swizzle) & _spread(low_bits, swizzle)
@@ -90,12 +94,20 @@ def element(ctx: Context, view: SharedView, index: Sequence[Expr]) -> Expr:
 def linear_of(layout: SharedLayout, index: Sequence[Expr]) -> Expr:
     """The offset of an index before the swizzle."""
     total: Expr = scalar.int32(0)
+    for part in parts_of(layout, index):
+        total = scalar.add(total, part)
+    return total
+
+
+def parts_of(layout: SharedLayout, index: Sequence[Expr]) -> list[Expr]:
+    """What each mode of the layout adds to that offset."""
+    parts: list[Expr] = []
     for mode in layout.modes:
         value = scalar.floordiv(_int32(index[mode.digit.dim]), scalar.int32(mode.digit.stride))
         if mode.digit.end != layout.shape[mode.digit.dim]:
             value = scalar.mod(value, scalar.int32(mode.digit.extent))
-        total = scalar.add(total, scalar.mul(value, scalar.int32(mode.step)))
-    return total
+        parts.append(scalar.mul(value, scalar.int32(mode.step)))
+    return parts
 
 
 def swizzled(offset: Expr, swizzle: Swizzle) -> Expr:
@@ -122,6 +134,20 @@ def _bits(terms: Sequence[Term], size: int) -> int | None:
             return None
         found |= bits
     return found
+
+
+def _bits_of_start(ctx: Context, start: Expr) -> int | None:
+    """The bits that the start of a view can have; None where it may be negative."""
+    fact = ctx.facts.of(start)
+    return None if fact.low < 0 else ((1 << fact.high.bit_length()) - 1) & -(fact.divisor & -fact.divisor)
+
+
+def _begun(ctx: Context, view: SharedView, first: Expr, swizzle: Swizzle) -> Expr:
+    """What the thread adds to the offsets of a view that does not start at 0."""
+    if scalar.is_constant(view.start):
+        begin = scalar.int32(swizzle(cast("int", scalar.constant_value(view.start))))
+        return ctx.hoist(f"{view.name}_begin", scalar.bitwise_xor(first, begin))
+    return ctx.builder.let("begin", scalar.bitwise_xor(first, swizzled(view.start, swizzle)))
 
 
 def _split(terms: Sequence[Term], size: int, period: int) -> tuple[list[Term], list[Term]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from tilekit.backends import shared_access
 from tilekit.backends.context import Context
@@ -22,6 +22,7 @@ from tilekit.ir.instructions.shared import (
 )
 from tilekit.ir.layout import atoms
 from tilekit.ir.layout.atoms import MatrixAccess
+from tilekit.ir.layout.shared_layout import Swizzle
 from tilekit.ir.tensor import RegisterTensor, SharedTensor
 from tilekit.lowir import prims, scalar
 from tilekit.lowir.scalar import Expr
@@ -41,17 +42,31 @@ def free_shared(inst: FreeSharedInst, ctx: Context) -> None:
 def slice_shared(inst: SliceSharedInst, ctx: Context) -> None:
     x, out, builder = ctx.shared(inst.x), inst.shared_output, ctx.builder
     _check_carry(inst, ctx, x)
-    start = shared_access.linear_of(x.layout, inst.offsets)
-    divisor = math.gcd(x.divisor, ctx.facts.of(start).divisor)
-    swizzle = x.layout.optional_swizzle
-    if swizzle is None or divisor % swizzle.period == 0:
-        moved = scalar.constant_value(start) == 0
-        pointer = x.pointer if moved else builder.let(ctx.names.name(out), builder.address(x.pointer, start))
-        ctx.bind_shared(out, SharedView(x.name, pointer, x.start, divisor, out.layout))
-    else:
-        total = scalar.add(x.start, start)
-        total = total if scalar.is_constant(total) else builder.let(f"{ctx.names.name(out)}_start", total)
-        ctx.bind_shared(out, SharedView(x.name, x.pointer, total, divisor, out.layout))
+    moved, inside = _split_start(shared_access.parts_of(x.layout, inst.offsets), x.layout.optional_swizzle, ctx)
+    pointer, start = x.pointer, x.start
+    if scalar.constant_value(moved) != 0:
+        pointer = builder.let(ctx.names.name(out), builder.address(pointer, moved))
+    if scalar.constant_value(inside) != 0:
+        start = scalar.add(start, inside)
+        start = start if scalar.is_constant(start) else builder.let(f"{ctx.names.name(out)}_start", start)
+    divisor = math.gcd(x.divisor, ctx.facts.of(moved).divisor, ctx.facts.of(inside).divisor)
+    ctx.bind_shared(out, SharedView(x.name, pointer, start, divisor, out.layout))
+
+
+def _split_start(parts: Sequence[Expr], swizzle: Swizzle | None, ctx: Context) -> tuple[Expr, Expr]:
+    """The sum of what a swizzle does not mix in, because it counts whole periods, and that of what it does."""
+    period = 1 if swizzle is None else swizzle.period
+    moved, inside = scalar.int32(0), scalar.int32(0)
+    for part in parts:
+        known = scalar.constant_value(part)
+        if isinstance(known, int):
+            moved = scalar.add(moved, scalar.int32(known // period * period))
+            inside = scalar.add(inside, scalar.int32(known % period))
+        elif ctx.facts.of(part).divisor % period == 0:
+            moved = scalar.add(moved, part)
+        else:
+            inside = scalar.add(inside, part)
+    return moved, inside
 
 
 def _check_carry(inst: SliceSharedInst, ctx: Context, x: SharedView) -> None:
