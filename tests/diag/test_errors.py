@@ -49,10 +49,42 @@ def test_ipython_gets_the_short_form(cell):
 
 
 def _without_color(line):
-    for code in ("\x1b[0m", "\x1b[1;31m", "\x1b[1m", "\x1b[1;34m", "\x1b[1;32m"):
+    for code in ("\x1b[0m", "\x1b[1;31m", "\x1b[1m", "\x1b[1;34m", "\x1b[1;32m", "\x1b[2m"):
         line = line.replace(code, "")
     assert "\x1b" not in line
     return line
+
+
+def test_what_a_kernel_did_is_a_sentence_that_opens_to_its_notes(cell):
+    accesses = [{"thread": 3, "block": (0, 0, 0), "verb": "writes"}, {"thread": 4, "block": (0, 0, 0), "verb": "reads"}]
+    error = diag.KernelError(
+        "TK720",
+        "race",
+        at=cell.span("x + y"),
+        notes=[("thread 3 writes it\nsource.cu line 7: <s>", cell.span("z")), "thread 4 reads it"],
+        help="self.sync() is missing",
+        data={"first": accesses[0], "second": accesses[1]},
+    ).with_sources(cell.sources)
+    head, details = error._repr_html_().split("<details>")
+    assert "race" in head and "self.sync() is missing" in head and "thread 3" not in head
+    assert "the two accesses: thread 3 writes, then thread 4 reads</summary>" in details
+    assert "source.cu line 7: &lt;s&gt;" in details
+    assert error.text_notes() == (
+        "  note: thread 3 writes it (Cell In[2], line 3)\n"
+        "      z = x + y\n"
+        "      ^\n"
+        "      source.cu line 7: <s>\n"
+        "  note: thread 4 reads it"
+    )
+    whole = [_without_color(line) for line in error._render_traceback_()]
+    assert whole == error.to_text().split("\n")
+    error.notes_apart = True
+    short = [_without_color(line) for line in error._render_traceback_()]
+    assert "\n".join([*short[:-1], error.text_notes(), short[-1]]) == error.to_text()
+    accesses[1]["block"] = (0, 1, 0)
+    assert error.notes_title == (
+        "the two accesses: thread 3 of block (0, 0, 0) writes, then thread 4 of block (0, 1, 0) reads"
+    )
 
 
 def test_an_unplaced_error_takes_the_first_place_it_is_given(cell):

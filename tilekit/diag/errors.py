@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self, cast
 
 from tilekit.diag import render
 from tilekit.diag.diagnostic import Diagnostic, Note
@@ -132,11 +132,48 @@ class ArgumentError(TilekitError):
 
 
 class KernelError(TilekitError):
-    """A running kernel did wrong; `data` says what: kind, tensor, index, block, thread."""
+    """A running kernel did wrong; `data` says what: kind, tensor, index, first, second, hint, block, thread, line.
+
+    `first` and `second` are the two accesses: block, thread, verb, the line of `source.cu` with its text, the tile
+    instruction, and its place in the cell. As HTML its first sentence stands alone, and the notes are folded.
+    """
+
+    # whether a notebook shows the notes in an output of their own, below the traceback
+    notes_apart = False
 
     @property
     def kind(self) -> str:
         return str(self.data.get("kind", ""))
+
+    @property
+    def notes_title(self) -> str:
+        """One line for what the notes tell."""
+        first, second = (cast("dict[str, Any] | None", self.data.get(end)) for end in ("first", "second"))
+        if first is None or second is None:
+            return "where it happened"
+        names = [f"thread {access['thread']}" for access in (first, second)]
+        if first["block"] != second["block"]:
+            names = [f"{name} of block {access['block']}" for name, access in zip(names, (first, second), strict=True)]
+        return f"the two accesses: {names[0]} {first['verb']}, then {names[1]} {second['verb']}"
+
+    @property
+    def brief(self) -> Diagnostic:
+        """What is wrong, where and what to do, without the notes."""
+        return replace(self.diagnostic, notes=())
+
+    def html_notes(self) -> str:
+        return render.html_notes(self.diagnostic, self.sources, self.notes_title)
+
+    def text_notes(self) -> str:
+        return render.text_notes(self.diagnostic, self.sources)
+
+    def _repr_html_(self) -> str:
+        return render.html(self.brief, self.sources, type(self).__name__) + self.html_notes()
+
+    def _render_traceback_(self) -> list[str]:
+        if not self.notes_apart:
+            return super()._render_traceback_()
+        return render.ansi(self.brief, self.sources, type(self).__name__).split("\n")
 
 
 class CacheError(TilekitError):

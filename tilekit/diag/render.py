@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
@@ -16,13 +17,14 @@ _TAB = 4
 
 
 class Tone(Enum):
-    """What a piece of text is; its values are the ANSI code and the CSS."""
+    """What a piece of text is; its values are the ANSI code and the CSS, which takes its colors from the notebook."""
 
     PLAIN = ("", "")
-    ERROR = ("1;31", "color:#b3261e;font-weight:bold")
+    ERROR = ("1;31", "color:var(--jp-error-color1,#c62828);font-weight:bold")
     PLACE = ("1", "font-weight:bold")
-    NOTE = ("1;34", "color:#0b5cad;font-weight:bold")
-    HELP = ("1;32", "color:#1b7f3b;font-weight:bold")
+    NOTE = ("1;34", "font-weight:bold")
+    HELP = ("1;32", "font-weight:bold")
+    QUOTE = ("2", "color:var(--jp-ui-font-color2,#757575)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,31 @@ def ansi(diagnostic: Diagnostic, sources: Locator | None = None, title: str = ""
 
 def html(diagnostic: Diagnostic, sources: Locator | None = None, title: str = "") -> str:
     """One `<pre>` that carries its own style and reads the same without it."""
-    body = "\n".join("".join(map(_html_piece, line)) for line in _lines(diagnostic, sources, title))
-    return f'<pre style="margin:0;line-height:1.4;white-space:pre-wrap">{body}</pre>'
+    return _pre(_lines(diagnostic, sources, title))
+
+
+def html_notes(diagnostic: Diagnostic, sources: Locator | None = None, summary: str = "details") -> str:
+    """The notes alone, folded to a line; empty where there are none."""
+    lines = _notes(diagnostic, sources)
+    if not lines:
+        return ""
+    return f'<details><summary style="{_FONT};cursor:pointer">{escape(summary)}</summary>{_pre(lines)}</details>'
+
+
+def text_notes(diagnostic: Diagnostic, sources: Locator | None = None) -> str:
+    """The notes alone."""
+    return "\n".join("".join(piece.text for piece in line) for line in _notes(diagnostic, sources))
+
+
+_FONT = (
+    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);"
+    "font-size:var(--jp-code-font-size,13px);line-height:1.45"
+)
+
+
+def _pre(lines: Iterable[Line]) -> str:
+    body = "\n".join("".join(map(_html_piece, line)) for line in lines)
+    return f'<pre style="margin:0;{_FONT};white-space:pre-wrap">{body}</pre>'
 
 
 def _ansi_piece(piece: Piece) -> str:
@@ -72,8 +97,7 @@ def _lines(diagnostic: Diagnostic, sources: Locator | None, title: str) -> list[
         for caller in at.callers():
             lines += _headed(_NOTE_HEAD, f"called from {caller.function}, {describe(caller, sources)}")
             lines += _excerpt(caller, sources, "      ")
-    for message, place in diagnostic.notes:
-        lines += _note(message, place, sources)
+    lines += _notes(diagnostic, sources)
     if diagnostic.help is not None:
         lines += _headed(_HELP_HEAD, diagnostic.help)
     return lines
@@ -89,12 +113,19 @@ _NOTE_HEAD: Line = (Piece("  "), Piece("note", Tone.NOTE), Piece(": "))
 _HELP_HEAD: Line = (Piece("  "), Piece("help", Tone.HELP), Piece(": "))
 
 
+def _notes(diagnostic: Diagnostic, sources: Locator | None) -> list[Line]:
+    return [line for message, at in diagnostic.notes for line in _note(message, at, sources)]
+
+
 def _note(message: str, at: Span | None, sources: Locator | None) -> list[Line]:
-    lines = _headed(_NOTE_HEAD, message)
+    """A sentence with its place, the line that it points at, and what the note quotes."""
+    sentence, *quotes = message.split("\n")
+    head: Line = (*_NOTE_HEAD, Piece(sentence))
+    quoted: list[Line] = [(Piece(f"      {quote}", Tone.QUOTE),) for quote in quotes]
     if at is None:
-        return lines
-    lines[-1] = (*lines[-1], Piece(f" ({describe(at, sources)})", Tone.PLACE))
-    return lines + _excerpt(at, sources, "      ")
+        return [head, *quoted]
+    place = Piece(f" ({describe(at, sources)})", Tone.PLACE)
+    return [(*head, place), *_excerpt(at, sources, "      "), *quoted]
 
 
 def describe(at: Span, sources: Locator | None = None) -> str:
