@@ -124,7 +124,7 @@ class Config:
     )
     cpu_timeout: float = field(default=60.0, metadata=_option("cpu.timeout", _seconds))
     cpu_threads: int = field(default_factory=available_cpus, metadata=_option("cpu.threads", _positive))
-    # how many blocks of a kernel's first launch on the CPU are checked; 0 for none
+    # how many blocks are checked before a kernel's first launch on the CPU, or an edit's on a GPU; 0 for none
     cpu_check_blocks: int = field(default=8, metadata=_option("cpu.check_blocks", _natural, "TILEKIT_CPU_CHECK_BLOCKS"))
 
 

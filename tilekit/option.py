@@ -73,5 +73,8 @@ class cpu:
 
     @staticmethod
     def check_blocks(n: int) -> None:
-        """Check this many blocks of each kernel before it is launched on the CPU for the first time; 0 for none."""
+        """Check this many blocks of each kernel before its first launch on the CPU; 0 for none.
+
+        So also of source that a person edited, before its first launch on a GPU.
+        """
         config.set_session_default("cpu.check_blocks", n)

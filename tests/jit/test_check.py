@@ -153,6 +153,40 @@ def test_blocks_that_write_one_place_race():
     assert "y_ptr[2, " in error.message
 
 
+def test_a_kernel_keeps_what_was_found_until_a_check_finds_nothing():
+    handle = Turned(True)
+    x, y = torch.randn(64, 32), torch.zeros(64, 32)
+    handle(x, y)
+    kernel = handle.last
+    kernel.recompile(kernel.source.replace("__syncthreads();", ""))
+    for _ in range(2):
+        with pytest.raises(KernelError) as caught:
+            kernel.check(x, y)
+        assert kernel.report is caught.value
+        handle(x, y)
+        assert kernel.report is caught.value, "a launch without checks found nothing, and knows nothing"
+    kernel.recompile(kernel.generated.source + "\n")
+    assert kernel.report is None
+    kernel.report = caught.value
+    kernel.check(x, y)
+    assert kernel.report is None
+    kernel.revert()
+
+
+def test_a_report_says_both_lines_of_each_access():
+    error = fault(Turned(False), torch.randn(64, 32), torch.zeros(64, 32))
+    first_line = inspect.getsourcelines(Turned.__call__)[1]
+    for end in ("first", "second"):
+        access = error.data[end]
+        assert access["cell_line"] == first_line + access["span"].line
+        assert access["code"] in Turned(False).source.splitlines()[access["line"] - 1]
+    assert error.message.startswith("race, ") and "source.cu" not in error.message
+    folded = error._repr_html_()
+    assert folded.index("</pre>") < folded.index("<details><summary") < folded.index(" reads it")
+    assert error.notes_title in ("the two accesses: thread 0 reads, then thread 4 writes",
+                                 "the two accesses: thread 4 writes, then thread 0 reads")  # fmt: skip
+
+
 def test_the_last_call_can_be_checked():
     handle = Turned(True)
     x, y = torch.randn(64, 32), torch.zeros(64, 32)

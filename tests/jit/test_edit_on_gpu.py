@@ -5,20 +5,21 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
 import tilekit as tilus
-from tilekit import float32, int32
+from tilekit import config, float32, int32
 from tilekit.diag import KernelError
 
 pytestmark = pytest.mark.gpu
 
 N = 1 << 20
 STOP_S, NEXT_S = 2.0, 3.0
+CHECK_S = 2.5
 
 
 class Half(tilus.Script):
@@ -96,6 +97,28 @@ def test_an_edit_that_writes_outside_costs_a_sentence(case: Case, way: str, wron
     print(caught.value.message)
     assert caught.value.message.count("\n") == 0
     case.assert_next_launch_is_quick()
+
+
+@pytest.fixture
+def checking() -> Iterator[None]:
+    config.set_session_default("cpu.check_blocks", 8)
+    yield
+    config.clear_session_defaults()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_edit_is_checked_on_the_cpu_before_it_is_launched(checking: None, case: Case, way: str) -> None:
+    case.edit("y_ptr[", WRONG["one element before"])
+    begin = time.monotonic()
+    with pytest.raises(KernelError) as caught:
+        WAYS[way](case)
+    took = time.monotonic() - begin
+    print(f"refused after {took:.3f} s: {caught.value.to_text()}")
+    assert took < CHECK_S
+    assert caught.value.kind == "out_of_bounds" and caught.value.data["checked"]
+    assert caught.value.diagnostic.at is not None and "check_blocks(0)" in (caught.value.diagnostic.help or "")
+    case.assert_next_launch_is_quick()
+    assert case.kernel.sample.startswith("checked blocks 0, ")
 
 
 def test_an_endless_edit_stops_at_the_interrupt_of_its_cell(case: Case) -> None:

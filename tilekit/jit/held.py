@@ -43,20 +43,39 @@ def recall(held: Any) -> Any:
     return None if owner is None else held.view(owner)
 
 
-def copies(arguments: Sequence[Any]) -> list[Any]:
-    """Copies of the tensors that overlap as the originals do; numbers as they are."""
+def copies(arguments: Sequence[Any], *, on_cpu: bool = False) -> list[Any]:
+    """Copies of the tensors, where they are or on the CPU, that overlap as the originals do; numbers as they are."""
     storages: dict[int, Any] = {}
-    return [_copy(argument, storages) if tensors.is_tensor(argument) else argument for argument in arguments]
+    return [_copy(argument, storages, on_cpu) if tensors.is_tensor(argument) else argument for argument in arguments]
 
 
-def _copy(tensor: Any, storages: dict[int, Any]) -> Any:
+def nbytes(arguments: Sequence[Any]) -> int:
+    """The bytes that `copies` would copy."""
+    memory = {_memory(argument) for argument in arguments if tensors.is_tensor(argument)}
+    return sum(size for _, size in memory)
+
+
+def _memory(tensor: Any) -> tuple[int, int]:
+    """Where the memory that a tensor is a view of begins, and its bytes."""
     if tensors.library_of(tensor) is Library.TORCH:
         storage = tensor.untyped_storage()
-        copied = storages.setdefault(storage.data_ptr(), storage.clone())
-        return tensor.new_empty(0).set_(copied, tensor.storage_offset(), tensor.shape, tensor.stride())
+        return storage.data_ptr(), storage.nbytes()
     root = _root(tensor)
-    copied = storages.setdefault(_address(root), root.copy())
-    return _view(copied, tensor.shape, tensor.dtype, _address(tensor) - _address(root), tensor.strides)
+    return _address(root), root.nbytes
+
+
+def _copy(tensor: Any, storages: dict[int, Any], on_cpu: bool) -> Any:
+    address, _ = _memory(tensor)
+    if tensors.library_of(tensor) is Library.TORCH:
+        if address not in storages:
+            storage = tensor.untyped_storage()
+            storages[address] = storage.cpu() if on_cpu and tensor.is_cuda else storage.clone()
+        empty = tensor.new_empty(0, device="cpu" if on_cpu else None)
+        return empty.set_(storages[address], tensor.storage_offset(), tensor.shape, tensor.stride())
+    root = _root(tensor)
+    if address not in storages:
+        storages[address] = root.copy()
+    return _view(storages[address], tensor.shape, tensor.dtype, _address(tensor) - address, tensor.strides)
 
 
 def _root(array: Any) -> Any:

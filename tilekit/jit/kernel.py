@@ -8,18 +8,18 @@ import itertools
 import json
 import sys
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from tilekit import config
 from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited
-from tilekit.jit import assumed, held, observer, placing, session
+from tilekit.jit import assumed, held, observer, placing, precheck, session
 from tilekit.jit.observer import Identity
 from tilekit.runtime import device
 from tilekit.runtime.launch import CheckStats, LaunchStats
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count()
 _NO_CPU_COMPILER = "TK506"
-_SEEDS = 1000
-# what the blocks may take that are checked before a kernel's first launch: nobody asked for them
-SAMPLE_TIMEOUT_S = 5.0
 
 
 class Runner(Protocol):
@@ -80,6 +77,9 @@ class Kernel:
     simulator_seconds: float = 0.0
     # what was said of the blocks that were checked before the first launch
     sample: str | None = None
+    # the last thing that went wrong, until the source is another one or what found it finds nothing
+    report: KernelError | None = None
+    _made_checker: CheckRunner | None = None
     # the arguments of the last call, as far as their owners keep them
     _last_arguments: tuple[Any, ...] | None = None
 
@@ -121,16 +121,19 @@ class Kernel:
             # it may have to build the simulator, or wait for a worker
             for watcher in observer.observers():
                 watcher.compiling(self.script, "first launch")
+        checked = True
         try:
             self._check_assumptions(arguments)
             seed = session.check_seed()
             if seed is not None and self.can_be_checked:
                 self.last_run = self._checker.launch(arguments, seed=seed)
             else:
-                self._check_sample(arguments)
+                self._check_first(arguments)
+                checked = False
                 self.last_run = self._runner.launch(arguments)
         except KernelError as error:
-            raise self._placed(error).with_sources(self.sources) from error.__cause__
+            raise self._reported(error, checked=checked) from error.__cause__
+        self._found_nothing(checked=checked)
         # what a GPU prints from this process goes there by itself
         sys.stdout.write(self.last_run.printed)
         self.launches += 1
@@ -193,7 +196,8 @@ class Kernel:
             self._check_assumptions(values)
             ran = self._checker.launch(values, sample=None if blocks == "all" else blocks, seed=seed, keep=False)
         except KernelError as error:
-            raise self._placed(error).with_sources(self.sources) from error.__cause__
+            raise self._reported(error, checked=True) from error.__cause__
+        self._found_nothing(checked=True)
         return ran.check or CheckStats(0, 0, seed, 0.0)
 
     def _check_assumptions(self, arguments: Sequence[Any]) -> None:
@@ -204,25 +208,44 @@ class Kernel:
     def _assumes(self) -> bool:
         return assumed.assumes(self.program)
 
-    def _check_sample(self, arguments: Sequence[Any]) -> None:
-        """Check some blocks of the first launch on the CPU, corners and others by a seed that its source gives."""
-        count = self.machine.config.cpu_check_blocks
-        if self.sample is not None or count == 0 or not self.can_be_checked or self._checker.waits:
+    def _check_first(self, arguments: Sequence[Any]) -> None:
+        """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
+        if self.sample is not None:
             return
-        seed = zlib.crc32(self.source.encode()) % _SEEDS + 1
-        try:
-            ran = self._checker.launch(arguments, sample=count, seed=seed, keep=False, timeout_s=SAMPLE_TIMEOUT_S)
-        except KernelError as error:
-            if error.kind != "timeout":
-                raise
-            self.sample = f"not checked: {count} blocks took longer than {SAMPLE_TIMEOUT_S:g} s"
+        count, seed = config.resolve().cpu_check_blocks, precheck.seed_of(self.source)
+        if count == 0 or not (self.can_be_checked or self.patched) or (self.can_be_checked and self._checker.waits):
+            self.sample = ""
+            return
+        if self.can_be_checked:
+            self.sample = precheck.sample(self._checker, arguments, count, seed)
         else:
-            self.sample = "" if ran.check is None else str(ran.check)
+            self.sample = precheck.sample_edit(self._load_checked, arguments, count, seed)
+        self._found_nothing(checked=True)
 
-    @cached_property
+    def _load_checked(self) -> CheckRunner:
+        compiled = self.compiled
+        assert compiled is not None
+        made = compiled.load_checked(self.machine.config)
+        if self.compiled is compiled:  # a thread that compiled for an edit may come too late
+            self._made_checker = made
+        return made
+
+    def _reported(self, error: KernelError, *, checked: bool) -> KernelError:
+        """The error at the line of the cell, which the kernel keeps."""
+        placed = self._placed(error).with_sources(self.sources)
+        if placed.kind != "interrupted":
+            placed.data["checked"] = checked
+            self.report = placed
+        return placed
+
+    def _found_nothing(self, *, checked: bool) -> None:
+        """A launch without checks says nothing of what a check has found."""
+        if self.report is not None and (checked or not self.report.data["checked"]):
+            self.report = None
+
+    @property
     def _checker(self) -> CheckRunner:
-        assert self.compiled is not None
-        return self.compiled.load_checked(self.machine.config)
+        return self._made_checker or self._load_checked()
 
     def _recalled(self) -> list[Any]:
         """The arguments of the last call."""
@@ -283,27 +306,38 @@ class Kernel:
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
-        self.__dict__.pop("_checker", None)
-        self.sample = None
+        self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
-        """Run the generated and the edited kernel on copies of the last call's arguments.
+        """Check some blocks of the edit, then run the generated and the edited kernel on copies of the last arguments.
 
         Raises
         ------
         ArgumentError
             There was no call, or one of its tensors is gone.
+        KernelError
+            What the check finds wrong with the edit, or what it does wrong as it runs.
         """
         values = self._recalled()
+        try:
+            self._check_first(values)
+        except KernelError as error:
+            raise self._reported(error, checked=True) from error.__cause__
         generated = self._load(self.generated)
         names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
         compare = importlib.import_module("tilekit.jit.compare").compare
-        return compare(names, values, generated.launch, self._runner.launch, self.machine.device)
+
+        def edited(arguments: Sequence[Any]) -> LaunchStats:
+            try:
+                return self._runner.launch(arguments)
+            except KernelError as error:
+                raise self._reported(error, checked=False) from error.__cause__
+
+        return compare(names, values, generated.launch, edited, self.machine.device)
 
     def interrupt(self) -> None:
         """Stop the launch that runs in another thread, which raises a `KernelError` of kind "interrupted" there."""
-        for name in ("_runner", "_checker"):
-            runner: Runner | None = self.__dict__.get(name)
+        for runner in (cast("Runner | None", self.__dict__.get("_runner")), self._made_checker):
             if runner is not None:
                 runner.interrupt()
 

@@ -18,27 +18,45 @@ if TYPE_CHECKING:
 
 
 def place(error: KernelError, kernel: Kernel) -> KernelError:
-    """The error at the line of the user's cell, with its notes at theirs, and the tile instructions in its data."""
+    """The error at the line of the user's cell, with its notes at theirs; its data says both lines of each access."""
     text = kernel.source.splitlines()
     line = error.data.get("line")
     at = line if isinstance(line, int) and 0 < line <= len(text) else None
-    known = cast("Sequence[tuple[str, int | None]]", error.data.get("notes", ()))
+    span = kernel.span_of_line(at or 0)
+    known = list(cast("Sequence[tuple[str, int | None]]", error.data.get("notes", ())))
     rest = error.diagnostic.notes[len(known) :]
-    error.with_notes([*(_note(note, where, kernel, text) for note, where in known), *rest])
+    notes = [_note(note, where, kernel, text) for note, where in known]
+    if at is not None and at not in (where for _, where in known):
+        # the sentence above the notes has the line of the cell already
+        who, quote = notes.pop()[0] if known and known[-1][1] is None else "it happened here", _quote(text, at)
+        notes.append((f"{who}\n{quote}", None))
+    error.with_notes([*notes, *rest])
     for end in ("first", "second"):
         access = cast("dict[str, Any] | None", error.data.get(end))
         if access is not None:
-            access["instruction"] = instruction_at(text, access["line"])
-            access["span"] = kernel.span_of_line(access["line"] or 0)
+            access.update(_origin(access["line"], kernel, text))
     if at is not None:
-        error.data["instruction"] = instruction_at(text, at)
-        if at not in (where for _, where in known):
-            error.noted(_quote(text, at))
+        error.data.update(_origin(at, kernel, text))
+    if span is not None:
+        # the place stands in front already
+        error.diagnostic = replace(error.diagnostic, message=str(error.data.get("text", error.message)))
     _index_shared(error, kernel)
     _name_element(error)
     if error.code == "TK707":
         _name_workspace(error, kernel)
-    return error.located(kernel.span_of_line(at or 0))
+    return error.located(span)
+
+
+def _origin(line: int | None, kernel: Kernel, text: Sequence[str]) -> dict[str, object]:
+    """Of a line of `source.cu`: its text, the tile instruction, and where in the cell that was written."""
+    span = kernel.span_of_line(line or 0)
+    location = None if span is None else kernel.sources.locate(span)
+    return {
+        "code": text[line - 1].strip() if line is not None and 0 < line <= len(text) else None,
+        "instruction": instruction_at(text, line),
+        "span": span,
+        "cell_line": None if location is None else location.line,
+    }
 
 
 def instruction_at(text: Sequence[str], line: int | None) -> str | None:
@@ -56,9 +74,8 @@ def _note(note: str, line: int | None, kernel: Kernel, text: Sequence[str]) -> N
 
 
 def _quote(text: Sequence[str], line: int) -> str:
-    instruction = instruction_at(text, line)
-    behind = "" if instruction is None or instruction in text[line - 1] else f"  # of {instruction}"
-    return f"source.cu line {line}: {text[line - 1].strip()}{behind}"
+    instruction, code = instruction_at(text, line), f"source.cu line {line}: {text[line - 1].strip()}"
+    return code if instruction is None or instruction in code else f"tile instruction: {instruction}\n{code}"
 
 
 def _index_shared(error: KernelError, kernel: Kernel) -> None:
