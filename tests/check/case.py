@@ -27,6 +27,7 @@ KIND_OF_CODE = {
     "TK710": "deadlock",
     "TK711": "divergence",
     "TK714": "division_by_zero",
+    "TK721": "in_flight",
 }
 
 

@@ -24,8 +24,10 @@ LANGUAGE: dict[str, str] = {
     "TK190": "printed IR cannot be read",
     "TK191": "program is not well formed",
     "TK192": "name is used where it has no value",
-    "TK193": "tile is read before it is written",
+    "TK193": "tensor or number is read before it is written",
     "TK194": "instruction does not suit its operands",
+    "TK195": "number differs from thread to thread",
+    "TK196": "wait for copies never waits",
 }
 
 TYPES_AND_SHAPES: dict[str, str] = {

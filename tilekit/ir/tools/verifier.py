@@ -32,7 +32,7 @@ from tilekit.ir.stmt import Stmt
 from tilekit.ir.surface import check_offsets
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text.names import Names, is_special
-from tilekit.ir.tools import invariants
+from tilekit.ir.tools import bounds, invariants, shared_contents
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
 
@@ -43,6 +43,8 @@ def verify(prog: Program) -> None:
         if name != func.name:
             raise _error("TK191", f"the program knows function {func.name} by another name, {name}", func.span)
         _FunctionVerifier(func).verify()
+        bounds.check(func)
+        shared_contents.check(func)
 
 
 class _Kind(enum.Enum):
@@ -362,12 +364,6 @@ class _FunctionVerifier:
             return
         with self._placed(span):
             check_offsets(f"an element of {name}", len(tensor.shape), offsets)
-        if isinstance(tensor, SharedTensor):
-            for dim, (offset, extent) in enumerate(zip(offsets, tensor.shape, strict=True)):
-                at = scalar.constant_value(offset)
-                if at is not None and not 0 <= at < extent:
-                    message = f"{name} has {extent} elements along dimension {dim}, there is no element {at}"
-                    raise _error("TK191", message, span)
 
     def _item_type(self, var: Var, wanted: DataType | PointerType, span: Span | None) -> None:
         if (have := scalar.dtype_of(var)) != wanted:
