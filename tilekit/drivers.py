@@ -163,6 +163,7 @@ class CheckRunner:
         sample: int | None = None,
         seed: int = 0,
         keep: bool = True,
+        strict: bool = True,
         timeout_s: float | None = None,
         on_wait: OnWait | None = None,
     ) -> LaunchStats:
@@ -174,6 +175,7 @@ class CheckRunner:
             seed=seed,
             sample=None if self.waits else sample,
             keep=keep,
+            strict=strict,
             on_wait=on_wait,
         )
 

@@ -255,13 +255,69 @@ def test_undefined_arithmetic(check, expression, kind):
 # ------------------------------------------------------------------------------------------------------- between blocks
 
 
+GLOBAL_STORES = ["x[PLACE] = VALUE;", "float v = VALUE;\n  tk::store_global_4(x + PLACE, &v);"]
+each_global_store = pytest.mark.parametrize("store", GLOBAL_STORES, ids=["plain", "vector"])
+
+
+@each_global_store
 @pytest.mark.parametrize("os_threads", [1, 2])
-def test_blocks_must_not_write_one_place(check, os_threads):
-    assert check("  x[blockIdx.x] = 1.0f;", block=1, grid=8, os_threads=os_threads) is None
-    error = check("  x[blockIdx.x / 2] = 1.0f;", block=1, grid=8, os_threads=os_threads)
+def test_blocks_must_not_write_one_place(check, store, os_threads):
+    body = f"  {store.replace('VALUE', 'blockIdx.x + 1')}"
+    assert check(body.replace("PLACE", "blockIdx.x"), block=1, grid=8, os_threads=os_threads) is None
+    error = check(body.replace("PLACE", "blockIdx.x / 2"), block=1, grid=8, os_threads=os_threads)
     assert error.kind == "global_race" and "lock_semaphore" in error.data["hint"]
+    assert "a write after a write" in error.data["text"]
     assert error.data["tensor"] == "arg1"
     assert error.data["first"]["block"][0] // 2 == error.data["second"]["block"][0] // 2
+
+
+@each_global_store
+@pytest.mark.parametrize("os_threads", [1, 2])
+def test_blocks_that_write_the_same_value_are_told_if_nothing_else_is_wrong(check, store, os_threads):
+    body = f"  {store.replace('VALUE', '7.0f').replace('PLACE', 'blockIdx.x / 2')}\n  AFTER"
+
+    def found(after, *, strict):
+        about = Check(strict=strict)
+        return check(body.replace("AFTER", after), block=1, grid=8, os_threads=os_threads, about=about)
+
+    assert found("", strict=False) is None
+    error = found("", strict=True)
+    assert error.kind == "global_race" and "two blocks write the same value" in error.data["text"]
+    assert places(error) == lines(body, *[store.splitlines()[-1].split("PLACE")[0]] * 2)
+    assert error.data["first"]["block"][0] // 2 == error.data["second"]["block"][0] // 2
+    assert "its own part" in error.data["hint"]
+    for strict in (True, False):
+        error = found("if (blockIdx.x == 7) x[n + 256] = 1.0f;", strict=strict)
+        assert error.kind == "out_of_bounds"
+
+
+@each_global_store
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("reader", [0, 1, 2])
+def test_what_two_blocks_write_alike_must_still_not_be_read_by_another(check, store, strict, reader):
+    """Whether it is read before both writes, between them, or after."""
+    write = store.replace("VALUE", "7.0f").replace("PLACE", "5")
+    body = f"  if (blockIdx.x == {reader}) x[blockIdx.x] = x[5];\n  else {{\n  {write}\n  }}"
+    error = check(body, block=1, grid=3, os_threads=1, about=Check(strict=strict))
+    assert error.kind == "global_race"
+    verbs = {error.data[end]["verb"] for end in ("first", "second")}
+    assert verbs == {"reads", "writes"}
+    assert reader in {error.data[end]["block"][0] for end in ("first", "second")}
+
+
+@each_global_store
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_first_value_that_differs_is_a_race_also_within_a_vector(check, store, strict):
+    two = (
+        "  float v[2] = {7.0f, VALUE};\n  tk::store_global_8(x + 2, v);"
+        if "tk::" in store
+        else ("  struct alignas(8) Two { float a, b; };\n  *(Two *)(x + 2) = Two{7.0f, VALUE};")
+    )
+    single = "  if (blockIdx.x == 0) { x[2] = 7.0f; x[3] = 1.0f; }\n  else {\n" + two + "\n  }"
+    error = check(single.replace("VALUE", "2.0f"), block=1, grid=2, os_threads=1, about=Check(strict=strict))
+    assert (error.kind, error.data["byte_offset"]) == ("global_race", 12)
+    error = check(single.replace("VALUE", "1.0f"), block=1, grid=2, os_threads=1, about=Check(strict=strict))
+    assert (error is not None) == strict
 
 
 def test_blocks_must_not_read_what_another_writes(check):

@@ -104,12 +104,14 @@ class Check:
 
     `line_buffers` has for each line of `source.cu` the number of the buffer that its accesses are meant for; -1 for
     any, and -2 for a line of scalars, which belongs to no tile instruction.
-    `blocks` are the numbers of the blocks to run, x fastest; none means all.
+    `blocks` are the numbers of the blocks to run, x fastest; none means all. Where it is `strict`, two blocks may not
+    write to one place even if they write the same value.
     """
 
     buffers: Sequence[SharedBuffer] = ()
     line_buffers: Sequence[int] = ()
     blocks: Sequence[int] = ()
+    strict: bool = True
 
 
 @dataclass(frozen=True)
@@ -364,6 +366,7 @@ def _to_message(request: LaunchRequest) -> dict[str, Any]:
         "os_threads": request.os_threads,
         "seed": request.seed,
         "check": request.check is not None,
+        "strict": check.strict,
         "buffers": [(buffer.offset, buffer.nbytes, buffer.name) for buffer in check.buffers],
         "line_buffers": list(check.line_buffers),
         "blocks": list(check.blocks),

@@ -111,13 +111,14 @@ class CpuKernel:
         seed: int = 0,
         sample: int | None = None,
         keep: bool = True,
+        strict: bool = True,
         on_wait: OnWait | None = None,
     ) -> LaunchStats:
         """Run the kernel to its end; whatever it does wrong is a KernelError, and then no tensor has changed.
 
         Of a library that was built for check mode, `sample` is the number of blocks to run, None for all; without
-        `keep`, no tensor changes. `on_wait` is called now and then in this thread, with the blocks that have ended and
-        how many there are.
+        `keep`, no tensor changes; without `strict`, blocks may write the same value to one place. `on_wait` is called
+        now and then in this thread, with the blocks that have ended and how many there are.
         """
         self._packer.check_count(arguments)
         grid = self.manifest.extents(arguments)
@@ -143,7 +144,7 @@ class CpuKernel:
                 timeout_s=timeout_s,
                 os_threads=os_threads or config.available_cpus(),
                 seed=seed,
-                check=None if self.line_buffers is None else self._check(blocks),
+                check=None if self.line_buffers is None else self._check(blocks, strict=strict),
                 on_wait=None if on_wait is None else lambda finished: on_wait(finished, ran),
             )
             try:
@@ -164,9 +165,9 @@ class CpuKernel:
             checked = CheckStats(ran, count, seed, result.seconds, result.counters, numbers)
         return LaunchStats(result.seconds, copying, result.counters, result.printed, checked)
 
-    def _check(self, blocks: Sequence[int]) -> Check:
+    def _check(self, blocks: Sequence[int], *, strict: bool) -> Check:
         buffers = [SharedBuffer(place.name, place.offset, place.nbytes) for place in self.manifest.shared]
-        return Check(buffers, self.line_buffers or (), blocks)
+        return Check(buffers, self.line_buffers or (), blocks, strict)
 
     def _look(self, param: Param, argument: Any) -> TensorFacts | None:
         """The facts of what a pointer parameter is given; None for a scalar."""

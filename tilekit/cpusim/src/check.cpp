@@ -26,6 +26,7 @@ bool equip_checker(Worker& worker, GlobalShadow* global) {
   checker->shared_bytes = block.shared_bytes;
   checker->warps = block.warp_count;
   checker->tensor = -1;
+  checker->same_value.bytes = 0;
   worker.checker = checker;
   return true;
 }

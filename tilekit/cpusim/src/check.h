@@ -74,10 +74,9 @@ struct BlockClock {
   int32_t count, capacity;
 };
 
-// A write whose conflict would be none if it wrote what is there already: threads of a block may do that. Whether it
-// did is seen when the write has happened, at the next call from the kernel.
+// A write whose conflict is another one, or none, if it wrote what is there already. Whether it did is seen when the
+// write has happened, at the next call from the kernel.
 struct Suspect {
-  int32_t bytes;  // 0: there is none
   uint8_t before[16];
   Conflict conflict;
 };
@@ -90,7 +89,7 @@ struct Unwritten {
   Access access;
 };
 
-enum { kSyncLines = 64 };
+enum { kSyncLines = 64, kSuspects = 16 };
 
 // The check state of one worker.
 struct Checker {
@@ -110,8 +109,10 @@ struct Checker {
   BlockClock released;                     // what its latest release hands on
   uint32_t releases_of[kMaxWarps * kWarpSize];  // by thread: how often it has been in a release
   int32_t tensor;                          // that was accessed last
-  Suspect suspect;
+  Suspect suspects[kSuspects];             // the parts of one write
+  int32_t suspect_count;
   Unwritten unwritten;
+  Conflict same_value;                     // the first in which two blocks wrote the same; 0 bytes: there is none
   int32_t sync_lines[kSyncLines], sync_line_count;  // of __syncthreads() to which all threads have come
   int32_t last_sync_line;                           // the latest of them
 };
@@ -170,6 +171,7 @@ GlobalShadow* global_new(const tk_launch& request);
 void global_free(GlobalShadow* shadow);
 // An access outside of shared memory and the stacks: refused beside a tensor.
 void global_read(Checker& checker, Actor actor, const void* address, int bytes, Site site, Verb verb);
+// `value`: what is written, and then this does it, so that no other worker is between; nullptr if that is not known.
 void global_write(Checker& checker, Actor actor, const void* address, int bytes, Site site, const void* value);
 // The order in which a semaphore was handed on; `handed` is filled.
 void global_hand_over(GlobalShadow& shadow, const void* semaphore, const BlockClock& clock);
@@ -178,9 +180,13 @@ void global_take_over(GlobalShadow& shadow, const void* semaphore, BlockClock& c
 // ------------------------------------------------------------------------------------------------ check_report.cpp
 
 [[noreturn]] void report_conflict(const Checker& checker, const Conflict& conflict);
-// If the block's write only repeated what was there, it is none; known once it has happened.
+// A conflict of two writes of which the second may only have repeated the first, which is known once it has happened.
 void suspect(Checker& checker, const Conflict& conflict);
-void settle_suspect(Checker& checker);
+void settle_suspects(Checker& checker);
+// Two writes of the same value conflict: threads of one block may do that. Of two blocks the result is right as it is,
+// so it is told when the launch has ended and nothing else was wrong.
+void repeated(Checker& checker, const Conflict& conflict);
+void describe_same_value(const Checker& checker, tk_error& error);
 // Report the read of nothing that is still open, if there is one, before anything that may follow from it.
 void report_unwritten_first();
 [[noreturn]] void report_uninitialized(const Checker& checker, const Access& access, const void* address);

@@ -115,46 +115,58 @@ bool is_ordered(const Checker& checker, Actor actor, const Stamp& stamp) {
   return stamp.thread == actor.thread || is_done(checker, actor, stamp.thread / kWarpSize, stamp.tick);
 }
 
+// What an access does to the bytes of a cell.
+enum Effect : uint8_t { kLeaves, kRepeats, kChanges, kMayChange };
+
+// What is wrong with an access, the worst last. kRepeated: a write that says what an unordered one said before.
+// kSuspect: one of which that is not known yet.
+enum Wrong : uint8_t { kFine, kRepeated, kSuspect, kUndefined, kConflict };
+
 struct Finding {
-  enum Kind : uint8_t { kFine, kUndefined, kConflict } kind;
-  bool maybe;  // a write of one block that may repeat what is there
+  Wrong wrong;
+  Verb verb;  // of the access that was first
+  Stamp first;
   const uint8_t* address;
   int32_t bytes;
-  Stamp first;
-  Verb verb;
 };
 
-void look(const Checker& checker, Actor actor, const Stamp& stamp, Verb verb, Finding& finding) {
-  if (finding.kind != Finding::kFine || is_ordered(checker, actor, stamp)) return;
-  finding.kind = Finding::kConflict;
-  finding.maybe = false;
-  finding.first = stamp;
-  finding.verb = verb;
-}
+struct Findings {
+  Finding worst, suspects[kLine];
+  int32_t suspect_count;
+};
 
 void note_read(const Checker& checker, Actor actor, Cell& cell, const Stamp& mine) {
   Stamp& place = is_ordered(checker, actor, cell.reads[0]) ? cell.reads[0] : cell.reads[1];
   place = mine;
 }
 
-void check_cell(const Checker& checker, Actor actor, Cell& cell, const Stamp& mine, bool writes, Finding& finding) {
-  look(checker, actor, cell.write, kWrites, finding);
-  if (writes) {
-    if (finding.kind == Finding::kConflict) finding.maybe = finding.first.block == mine.block;
-    look(checker, actor, cell.reads[0], kReads, finding);
-    look(checker, actor, cell.reads[1], kReads, finding);
-    cell.write = mine;
-    cell.reads[0].block = cell.reads[1].block = 0;
-    return;
+Finding check_write(const Checker& checker, Actor actor, const Cell& cell, Effect effect) {
+  const bool raced = !is_ordered(checker, actor, cell.write);
+  if (raced && effect == kChanges) return {kConflict, kWrites, cell.write};
+  for (const Stamp& read : cell.reads) {
+    if (!is_ordered(checker, actor, read)) return {kConflict, kReads, read};
   }
-  if (cell.write.block == kNobody && finding.kind == Finding::kFine) finding.kind = Finding::kUndefined;
-  note_read(checker, actor, cell, mine);
+  if (!raced) return {};
+  return {effect == kRepeats ? kRepeated : kSuspect, kWrites, cell.write};
 }
 
-// Part of one line. Returns the first thing that is wrong.
-Finding check_line(Checker& checker, const Region& region, Actor actor, const uint8_t* address, uint32_t bytes,
-                   Site site, bool writes) {
+Finding check_cell(const Checker& checker, Actor actor, Cell& cell, const Stamp& mine, Effect effect) {
   Finding finding = {};
+  if (effect == kLeaves) {
+    if (!is_ordered(checker, actor, cell.write)) finding = {kConflict, kWrites, cell.write};
+    else if (cell.write.block == kNobody) finding.wrong = kUndefined;
+    note_read(checker, actor, cell, mine);
+    return finding;
+  }
+  finding = check_write(checker, actor, cell, effect);
+  cell.write = mine;
+  cell.reads[0].block = cell.reads[1].block = 0;
+  return finding;
+}
+
+// Part of one line. `value`: what is written, if that is known, and then it is.
+void check_line(Checker& checker, const Region& region, Actor actor, uint8_t* address, uint32_t bytes, Site site,
+                bool writes, const uint8_t* value, Findings& findings) {
   const Stamp mine = {checker.block + 1, checker.clock[actor.warp], checker.releases, site, actor.thread};
   const uint32_t begin = reinterpret_cast<uintptr_t>(address) % kLine, stop = begin + bytes;
   const uintptr_t first_line = reinterpret_cast<uintptr_t>(region.begin) / kLine;
@@ -162,15 +174,18 @@ Finding check_line(Checker& checker, const Region& region, Actor actor, const ui
   const Locked lock(*checker.global, address, site);
   const int wanted = __builtin_ctz(begin | stop | kLine);
   if (line.cells == nullptr || wanted < line.shift) cut(*checker.global, region, line, wanted);
-  for (uint32_t at = begin; at < stop; at += uint32_t(1) << line.shift) {
-    const bool was_fine = finding.kind == Finding::kFine;
-    check_cell(checker, actor, line.cells[at >> line.shift], mine, writes, finding);
-    if (was_fine && finding.kind != Finding::kFine) {
-      finding.address = address + (at - begin);
-      finding.bytes = 1 << line.shift;
-    }
+  const uint32_t step = uint32_t(1) << line.shift;
+  for (uint32_t at = 0; at < bytes; at += step) {
+    Effect effect = writes ? kMayChange : kLeaves;
+    if (value) effect = memcmp(address + at, value + at, step) ? kChanges : kRepeats;
+    Finding finding = check_cell(checker, actor, line.cells[(begin + at) >> line.shift], mine, effect);
+    if (finding.wrong == kFine) continue;
+    finding.address = address + at;
+    finding.bytes = static_cast<int32_t>(step);
+    if (finding.wrong == kSuspect) findings.suspects[findings.suspect_count++] = finding;
+    if (finding.wrong > findings.worst.wrong) findings.worst = finding;
   }
-  return finding;
+  if (value) memcpy(address, value, bytes);
 }
 
 Missing missing_between(const Checker& checker, Actor actor, const Stamp& first) {
@@ -178,18 +193,20 @@ Missing missing_between(const Checker& checker, Actor actor, const Stamp& first)
   return first.thread / kWarpSize == actor.warp ? Missing::kSyncWarp : Missing::kSync;
 }
 
-void tell(Checker& checker, Actor actor, const Finding& finding, Site site, Verb verb, const uint8_t* address,
-          const void* value) {
-  const Access now = access_now(checker, actor, site, verb);
-  if (finding.kind == Finding::kUndefined) report_uninitialized(checker, now, finding.address);
+Conflict conflict_of(const Checker& checker, Actor actor, const Finding& finding, const Access& now) {
   const Access first = {finding.first.block - 1, finding.first.thread, finding.first.site, finding.verb};
-  const Conflict conflict = {first, now, missing_between(checker, actor, finding.first), false, finding.address,
-                             finding.bytes};
-  if (!finding.maybe) report_conflict(checker, conflict);
-  const uint8_t* const bits = static_cast<const uint8_t*>(value);
-  if (bits == nullptr) return suspect(checker, conflict);
-  const bool repeats = memcmp(finding.address, bits + (finding.address - address), finding.bytes) == 0;
-  if (!repeats) report_conflict(checker, conflict);
+  return {first, now, missing_between(checker, actor, finding.first), false, finding.address, finding.bytes};
+}
+
+void tell(Checker& checker, Actor actor, const Findings& findings, const Access& now) {
+  const Finding& worst = findings.worst;
+  if (worst.wrong == kUndefined) report_uninitialized(checker, now, worst.address);
+  const Conflict conflict = conflict_of(checker, actor, worst, now);
+  if (worst.wrong == kConflict) report_conflict(checker, conflict);
+  if (worst.wrong == kRepeated) repeated(checker, conflict);
+  for (int i = 0; i < findings.suspect_count; ++i) {
+    suspect(checker, conflict_of(checker, actor, findings.suspects[i], now));
+  }
 }
 
 bool holds(const tk_tensor& tensor, const uint8_t* address, int bytes) {
@@ -216,8 +233,8 @@ const Region* find_region(const GlobalShadow& shadow, const uint8_t* address) {
   return nullptr;
 }
 
-void access(Checker& checker, Actor actor, const void* where, int bytes, Site site, Verb verb, const void* value) {
-  const uint8_t* address = static_cast<const uint8_t*>(where);
+void access(Checker& checker, Actor actor, const void* where, int bytes, Site site, Verb verb, const void* what) {
+  const uint8_t *address = static_cast<const uint8_t*>(where), *value = static_cast<const uint8_t*>(what);
   const bool writes = verb == kWrites;
   if (!find_tensor(checker, address, bytes)) {
     // elsewhere it is memory of the machine itself, such as parameters, or it faults
@@ -231,10 +248,13 @@ void access(Checker& checker, Actor actor, const void* where, int bytes, Site si
   for (const uint8_t* const end = address + bytes; address < end;) {
     uint32_t part = kLine - reinterpret_cast<uintptr_t>(address) % kLine;
     if (address + part > end) part = static_cast<uint32_t>(end - address);
-    const Finding finding = check_line(checker, *region, actor, address, part, site, writes);
-    if (finding.kind != Finding::kFine) tell(checker, actor, finding, site, verb, address, value);
+    Findings findings;
+    findings.worst.wrong = kFine;
+    findings.suspect_count = 0;
+    check_line(checker, *region, actor, const_cast<uint8_t*>(address), part, site, writes, value, findings);
+    if (findings.worst.wrong != kFine) tell(checker, actor, findings, access_now(checker, actor, site, verb));
     address += part;
-    if (value) value = static_cast<const uint8_t*>(value) + part;
+    if (value) value += part;
   }
 }
 

@@ -34,7 +34,7 @@ void check_piece(Checker& checker, const uint8_t* address, int bytes, bool write
 }
 
 [[gnu::noinline]] void check_access(Checker& checker, const uint8_t* address, size_t bytes, bool writes, Site site) {
-  if (checker.suspect.bytes) settle_suspect(checker);
+  if (checker.suspect_count) settle_suspects(checker);
   while (bytes > kPiece) {
     check_piece(checker, address, kPiece, writes, site);
     address += kPiece;
@@ -60,7 +60,7 @@ void global_access(const void* address, int bytes, bool writes, int line, const 
   if (reinterpret_cast<uintptr_t>(address) % bytes) tk_rt_misaligned(address, bytes, line);
   Checker* const c = checker();
   if (c == nullptr) return;
-  if (c->suspect.bytes) settle_suspect(*c);
+  if (c->suspect_count) settle_suspects(*c);
   if (writes) global_write(*c, actor_of(fiber), address, bytes, site_of_line(line), value);
   else global_read(*c, actor_of(fiber), address, bytes, site_of_line(line), kReads);
 }
@@ -69,7 +69,7 @@ void shared_access(const void* shared, int bytes, bool writes, int line, const v
   tk_rt_shared_access(shared, bytes, line);
   Checker* const c = checker();
   if (c == nullptr) return;
-  if (c->suspect.bytes) settle_suspect(*c);
+  if (c->suspect_count) settle_suspects(*c);
   const uint32_t offset = static_cast<uint32_t>(static_cast<const uint8_t*>(shared) - c->shared_begin);
   shared_require_inside(*c, offset, bytes, line);
   const Actor actor = actor_of(current_fiber());

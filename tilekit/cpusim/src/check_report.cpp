@@ -115,18 +115,33 @@ void name_memory(const Checker& checker, tk_error& error, Text& text, const void
   }
 }
 
+// What an error says of the access that it stands at, and what to do.
+void blame(const Checker& checker, tk_error& error, const Access& access, const char* hint) {
+  error.line = line_of(access.site);
+  error.pc = pc_of(access.site);
+  error.block = block_idx(checker, access.block);
+  error.thread = access.thread;
+  error.accesses = 1;
+  describe(checker, error.second, access);
+  Text(error.hint, sizeof error.hint).print("%s", hint);
+}
+
+// And of the access that it conflicts with.
+void blame_both(const Checker& checker, tk_error& error, const Conflict& conflict, const char* title) {
+  error.accesses = 2;
+  describe(checker, error.first, conflict.first);
+  Text message = message_of(error);
+  message.print("%s: ", title);
+  name_memory(checker, error, message, conflict.address);
+}
+
 // Report an access, unless another error was first. `fill` writes the rest into the error.
 template <class Fill>
 [[noreturn]] void report(const Checker& checker, tk_kind kind, const Access& access, const char* hint, Fill fill) {
   {
     Critical guard;
     if (tk_error* error = claim_error(kind, line_of(access.site))) {
-      error->pc = pc_of(access.site);
-      error->block = block_idx(checker, access.block);
-      error->thread = access.thread;
-      error->accesses = 1;
-      describe(checker, error->second, access);
-      Text(error->hint, sizeof error->hint).print("%s", hint);
+      blame(checker, *error, access, hint);
       fill(*error);
       publish_error();
     }
@@ -142,26 +157,38 @@ void report_conflict(const Checker& checker, const Conflict& conflict) {
   const bool in_block = conflict.first.block == conflict.second.block;
   const tk_kind kind = conflict.under_way ? TK_COPY_UNDER_WAY : in_block ? TK_RACE : TK_GLOBAL_RACE;
   report(checker, kind, conflict.second, hint_of(conflict.missing), [&](tk_error& error) {
-    error.accesses = 2;
-    describe(checker, error.first, conflict.first);
-    Text message = message_of(error);
-    message.print("%s: ", title_of(conflict));
-    name_memory(checker, error, message, conflict.address);
+    blame_both(checker, error, conflict, title_of(conflict));
   });
 }
 
 void suspect(Checker& checker, const Conflict& conflict) {
-  if (checker.suspect.bytes || conflict.bytes > static_cast<int>(sizeof checker.suspect.before)) return;
-  checker.suspect.bytes = conflict.bytes;
-  checker.suspect.conflict = conflict;
-  memcpy(checker.suspect.before, conflict.address, conflict.bytes);
+  if (checker.suspect_count == kSuspects) return;
+  Suspect& suspect = checker.suspects[checker.suspect_count++];
+  suspect.conflict = conflict;
+  memcpy(suspect.before, conflict.address, conflict.bytes);
 }
 
-void settle_suspect(Checker& checker) {
-  const Suspect& suspect = checker.suspect;
-  const bool changed = memcmp(suspect.before, suspect.conflict.address, suspect.bytes) != 0;
-  checker.suspect.bytes = 0;
-  if (changed) report_conflict(checker, suspect.conflict);
+void settle_suspects(Checker& checker) {
+  const int count = checker.suspect_count;
+  checker.suspect_count = 0;
+  for (int i = 0; i < count; ++i) {
+    const Suspect& suspect = checker.suspects[i];
+    const bool changed = memcmp(suspect.before, suspect.conflict.address, suspect.conflict.bytes) != 0;
+    if (changed) report_conflict(checker, suspect.conflict);
+    repeated(checker, suspect.conflict);
+  }
+}
+
+void repeated(Checker& checker, const Conflict& conflict) {
+  if (conflict.first.block != conflict.second.block && !checker.same_value.bytes) checker.same_value = conflict;
+}
+
+void describe_same_value(const Checker& checker, tk_error& error) {
+  error.kind = TK_GLOBAL_RACE;
+  blame(checker, error, checker.same_value.second,
+        "give each block its own part: the same work is done twice, and the first value that differs makes the result "
+        "depend on their order");
+  blame_both(checker, error, checker.same_value, "two blocks write the same value");
 }
 
 void report_unwritten_first() {

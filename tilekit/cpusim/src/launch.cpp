@@ -286,6 +286,15 @@ void check_slack(const tk_launch& request, tk_error& error) {
   }
 }
 
+// Whether blocks wrote the same value to one place, which did no harm yet.
+void check_same_values(const Launch& launch, tk_error& error) {
+  if (!launch.request->strict) return;
+  for (int i = 0; i < launch.worker_count; ++i) {
+    const Checker* const checker = workers[i]->checker;
+    if (checker && checker->same_value.bytes) return describe_same_value(*checker, error);
+  }
+}
+
 // ---------------------------------------------------------------------------------------------------------- watching
 
 // Wait for an event, for `seconds` (without end if negative) at most; if listening, also for a word from the one who
@@ -462,6 +471,7 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
     }
   }
   if (error.kind == TK_OK) check_slack(*request, error);
+  if (error.kind == TK_OK) check_same_values(launch, error);
   hand_over_printed(*result);
 }
 

@@ -130,7 +130,7 @@ Fiber& next_fiber(Block& block, const Fiber& fiber) {
 
 void switch_from(Block& block, Fiber& fiber) {
   if (Checker* const c = checker()) {
-    if (__builtin_expect(c->suspect.bytes, 0)) settle_suspect(*c);
+    if (__builtin_expect(c->suspect_count, 0)) settle_suspects(*c);
   }
   const Warp& own = *fiber.warp;  // the usual case first: most of a simulation is switches within a warp
   Fiber* const next = own.ready && !block.shuffled ? &next_lane(own, fiber) : &next_fiber(block, fiber);
@@ -187,7 +187,7 @@ void finish_fiber(Block& block, Fiber& fiber) {
   fiber.warp->alive &= ~lane;
   --block.alive;
   if (Checker* const c = checker()) {
-    if (c->suspect.bytes) settle_suspect(*c);
+    if (c->suspect_count) settle_suspects(*c);
   }
   finish_copies(fiber);
   // who waited for this thread no longer does

@@ -147,6 +147,7 @@ struct tk_launch {
   int32_t tensors;
   const tk_tensor* tensor;
   int32_t check;      // whether to check every access, of a kernel that was compiled for it
+  int32_t strict;     // whether it is wrong, too, if two blocks write the same value to one place
   int32_t buffers;
   const tk_buffer* buffer;
   int32_t lines;
