@@ -3,6 +3,7 @@
 
 import tilekit as tilus
 from tilekit import float16, float32, int32
+from tilekit.utils import cdiv
 
 
 class Stack(tilus.Script):
@@ -73,7 +74,6 @@ class Reuse(tilus.Script):
         self.store_shared(first, self.load_global(gx, offsets=[0, 0], shape=[32, 64]))
         self.sync()
         x = self.load_shared(first.transpose())
-        self.sync()
         self.free_shared(first)
         second = self.shared_tensor(dtype=float16, shape=[32, 64])
         self.store_shared(second, self.load_global(gy, offsets=[0, 0], shape=[32, 64]))
@@ -97,7 +97,6 @@ class ReuseByCopy(tilus.Script):
         self.copy_async_wait_all()
         self.sync()
         x = self.load_shared(first.transpose())
-        self.sync()
         self.free_shared(first)
         second = self.shared_tensor(dtype=float16, shape=[32, 64])
         self.copy_async(gy, second, offsets=[0, 0])
@@ -122,7 +121,6 @@ class ReuseAsAnotherType(tilus.Script):
         self.store_shared(halves, self.load_global(gx, offsets=[0, 0], shape=[32, 64]))
         self.sync()
         self.store_global(g_turned, self.load_shared(halves.transpose()), offsets=[0, 0])
-        self.sync()
         self.free_shared(halves)
         singles = self.shared_tensor(dtype=float32, shape=[16, 64])
         self.store_shared(singles, self.load_global(gy, offsets=[0, 0], shape=[16, 64]))
@@ -290,15 +288,17 @@ class Grouped(tilus.Script):
 
 
 class Average(tilus.Script):
-    """Totals divided by counts, 0 where nothing was counted."""
+    """The average of each part: its total divided by its count, 0 where nothing was counted."""
 
-    def __call__(self, total_ptr: ~int32, count_ptr: ~int32, y_ptr: ~int32):
-        self.attrs.blocks = [1]
-        self.attrs.warps = 2
-        total = self.load_global(self.global_view(total_ptr, dtype=int32, shape=[64]), offsets=[0], shape=[64])
-        count = self.load_global(self.global_view(count_ptr, dtype=int32, shape=[64]), offsets=[0], shape=[64])
-        average = total // self.maximum(count, 1)
-        self.store_global(self.global_view(y_ptr, dtype=int32, shape=[64]), average, offsets=[0])
+    def __call__(self, n: int32, total_ptr: ~int32, count_ptr: ~int32, y_ptr: ~int32):
+        self.attrs.blocks = [n]
+        self.attrs.warps = 1
+        part = self.blockIdx.x
+        total = self.global_view(total_ptr, dtype=int32, shape=[n])[part].item()
+        count = self.global_view(count_ptr, dtype=int32, shape=[n])[part].item()
+        average = total // max(count, 1)
+        y = self.register_tensor(dtype=int32, shape=[1], init=average)
+        self.store_global(self.global_view(y_ptr, dtype=int32, shape=[n]), y, offsets=[part])
 
 
 class Bits(tilus.Script):
@@ -325,3 +325,112 @@ class Powers(tilus.Script):
         power = 1 << self.blockIdx.x
         x = self.load_global(gx, offsets=[self.blockIdx.x, 0], shape=[32], dims=[1])
         self.store_global(gy, x + power, offsets=[self.blockIdx.x, 0], dims=[1])
+
+
+class Padded(tilus.Script):
+    """The sixteen rows of each block between the row above and the row below them, zeros at the ends of x."""
+
+    def __call__(self, m: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [m // 16]
+        self.attrs.warps = 4
+        first = self.blockIdx.x * 16
+        gx = self.global_view(x_ptr, dtype=float32, shape=[m, 64])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[m // 16, 18, 64])
+        tile = self.shared_tensor(dtype=float32, shape=[18, 64])
+        above = self.load_global(gx, offsets=[first - 1, 0], shape=[1, 64])
+        rows = self.load_global(gx, offsets=[first, 0], shape=[16, 64])
+        below = self.load_global(gx, offsets=[first + 16, 0], shape=[1, 64])
+        self.store_shared(tile, above, offsets=[0, 0])
+        self.store_shared(tile, rows, offsets=[1, 0])
+        self.store_shared(tile, below, offsets=[17, 0])
+        self.sync()
+        self.store_global(gy, self.load_shared(tile), offsets=[self.blockIdx.x, 0, 0], dims=[1, 2])
+        self.free_shared(tile)
+
+
+class Collect(tilus.Script):
+    """Every block leaves the squares of its row in a workspace, and the last one adds them up."""
+
+    def __call__(self, n: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [n]
+        self.attrs.warps = 2
+        block = self.blockIdx.x
+        gx = self.global_view(x_ptr, dtype=float32, shape=[n, 64])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[64])
+        parts = self.global_tensor(dtype=float32, shape=[n, 64], requires_clean=False)
+        done = self.global_tensor(dtype=int32, shape=[1], requires_clean=True)
+        x = self.load_global(gx, offsets=[block, 0], shape=[64], dims=[1])
+        self.store_global(parts, self.square(x), offsets=[block, 0], dims=[1])
+        self.lock_semaphore(done[0].item_ptr(), block)
+        if block < n - 1:
+            self.release_semaphore(done[0].item_ptr(), block + 1)
+        else:
+            total = self.register_tensor(dtype=float32, shape=[64], init=0.0)
+            for i in range(n):
+                total += self.load_global(parts, offsets=[i, 0], shape=[64], dims=[1])
+            self.store_global(gy, total, offsets=[0])
+            self.release_semaphore(done[0].item_ptr(), 0)
+
+
+class Search(tilus.Script):
+    """The part that each position lies in, by bisection of where the parts begin."""
+
+    def __call__(self, n: int32, count: int32, begin_ptr: ~int32, at_ptr: ~int32, y_ptr: ~int32):
+        self.attrs.blocks = [count]
+        self.attrs.warps = 1
+        begins = self.global_view(begin_ptr, dtype=int32, shape=[n])
+        at = self.global_view(at_ptr, dtype=int32, shape=[count])[self.blockIdx.x].item()
+        low: int32 = 0
+        high: int32 = n
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if begins[middle].item() <= at:
+                low = middle
+            else:
+                high = middle
+        part = self.register_tensor(dtype=int32, shape=[1], init=low)
+        self.store_global(self.global_view(y_ptr, dtype=int32, shape=[count]), part, offsets=[self.blockIdx.x])
+
+
+class Swizzled(tilus.Script):
+    """A copy whose blocks take three rows of tiles together, column by column, as blocks of a matmul share operands."""
+
+    def __call__(self, m: int32, n: int32, x_ptr: ~float32, y_ptr: ~float32):
+        rows, columns = cdiv(m, 16), cdiv(n, 32)
+        self.attrs.blocks = [rows * columns]
+        self.attrs.warps = 1
+        first = self.blockIdx.x // (columns * 3) * 3
+        inside = self.blockIdx.x % (columns * 3)
+        height = min(rows - first, 3)
+        row, column = first + inside % height, inside // height
+        gx = self.global_view(x_ptr, dtype=float32, shape=[m, n])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[m, n])
+        x = self.load_global(gx, offsets=[row * 16, column * 32], shape=[16, 32])
+        self.store_global(gy, x, offsets=[row * 16, column * 32])
+
+
+class Unpack(tilus.Script):
+    """Weights of four bits, eight of them in an int32."""
+
+    def __call__(self, n: int32, packed_ptr: ~int32, y_ptr: ~int32):
+        self.attrs.blocks = [cdiv(n, 32)]
+        self.attrs.warps = 1
+        first = self.blockIdx.x * 32
+        packed = self.load_global(
+            self.global_view(packed_ptr, dtype=int32, shape=[n, 1]), offsets=[first, 0], shape=[32, 1]
+        )
+        shifts = self.register_tensor(dtype=int32, shape=[1, 8], init=lambda i, j: j * 4)
+        weights = (packed >> shifts) & 15
+        self.store_global(self.global_view(y_ptr, dtype=int32, shape=[n, 8]), weights, offsets=[first, 0])
+
+
+class Buckets(tilus.Script):
+    """Which of `2 ** bits` buckets each key falls into: the upper bits of a product."""
+
+    def __call__(self, bits: int32, key_ptr: ~int32, y_ptr: ~int32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        keys = self.load_global(self.global_view(key_ptr, dtype=int32, shape=[64]), offsets=[0], shape=[64])
+        mixed = keys * -1640531527
+        bucket = (mixed >> (32 - bits)) & ((1 << bits) - 1)
+        self.store_global(self.global_view(y_ptr, dtype=int32, shape=[64]), bucket, offsets=[0])

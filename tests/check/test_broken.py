@@ -25,12 +25,7 @@ ELSEWHERE = {
     if case.original not in ORIGINALS.values()
 }
 
-BARRIER_OF_OURS = "memory that is used again gets a barrier from the compiler: nothing is missing"
 NOT_FOUND = {
-    "reuse_without_sync-store_over_a_freed_tile": BARRIER_OF_OURS,
-    "reuse_without_sync-copy_over_a_freed_tile": BARRIER_OF_OURS,
-    "reuse_without_sync-another_type_over_a_freed_tile": BARRIER_OF_OURS,
-    "division_by_zero-average_of_nothing": "a quotient of tiles is 0 there, by definition",
     "output_not_filled-three_of_four_rows_gathered": "register tiles are followed by the evaluator alone",
 }
 

@@ -2,7 +2,7 @@
 """Two blocks that write one element."""
 
 from tests.check.case import Broken
-from tests.check.originals import SOFTMAX, TRANSPOSE, VECTOR_ADD
+from tests.check.originals import FLASH, LAYER_NORM, SOFTMAX, TRANSPOSE, VECTOR_ADD, grouped, normalized
 
 CASES = (
     Broken(
@@ -25,5 +25,24 @@ CASES = (
         SOFTMAX,
         here="self.store_global(gy",
         script=(("row = self.blockIdx.x * self.block_m", "row = self.blockIdx.x"),),
+    ),
+    Broken(
+        "output_of_the_key_head",
+        "global_race",
+        FLASH.on(lambda: grouped(64, 64, 2, 1)),
+        here="self.store_global(go",
+        script=(
+            (
+                "(acc / total).to(dtype), offsets=[item, first, head, 0]",
+                "(acc / total).to(dtype), offsets=[item, first, k_head, 0]",
+            ),
+        ),
+    ),
+    Broken(
+        "stride_of_a_row_for_each_warp",
+        "global_race",
+        LAYER_NORM.on(lambda: normalized(m=16)),
+        here="self.store_global(gy",
+        script=(("row = self.blockIdx.x * self.block_m", "row = self.blockIdx.x * self.warps"),),
     ),
 )

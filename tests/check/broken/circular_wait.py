@@ -33,4 +33,31 @@ CASES = (
         or_here=("self.lock_semaphore(turns[0]",),
         script=(("turns[1].item_ptr(), block)", "turns[1].item_ptr(), 3 - block)"),),
     ),
+    Broken(
+        "each_waits_for_the_other_to_be_ready",
+        "deadlock",
+        RELAY,
+        here="self.lock_semaphore(flags[block].item_ptr()",
+        or_here=("self.lock_semaphore(flags[block + 1].item_ptr()",),
+        script=(
+            (
+                "self.release_semaphore(flags[block].item_ptr(), 0)",
+                "self.release_semaphore(flags[block].item_ptr(), 2)",
+            ),
+            (
+                "            self.release_semaphore(flags[block + 1]",
+                (
+                    "            self.lock_semaphore(flags[block + 1].item_ptr(), 2)\n"
+                    "            self.release_semaphore(flags[block + 1]"
+                ),
+            ),
+        ),
+    ),
+    Broken(
+        "each_waits_for_its_own_release",
+        "deadlock",
+        ACCUMULATE_TWO,
+        here="self.lock_semaphore(turns[1]",
+        script=(("turns[1].item_ptr(), block)", "turns[1].item_ptr(), (block + 1) % 4)"),),
+    ),
 )

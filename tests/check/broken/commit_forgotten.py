@@ -31,4 +31,32 @@ CASES = (
             ),
         ),
     ),
+    Broken(
+        "one_commit_for_all_stages_of_a_split",
+        "in_flight",
+        SPLIT_K,
+        here="self.dot(self.load_shared(sa[full])",
+        script=(
+            (
+                "                self.copy_async_commit_group()\n\n            acc = ",
+                "            self.copy_async_commit_group()\n\n            acc = ",
+            ),
+        ),
+    ),
+    Broken(
+        "no_commit_where_nothing_is_left_to_copy",
+        "in_flight",
+        INT8_LINEAR,
+        here="x = self.load_shared(",
+        script=(
+            (
+                "            self.copy_async_commit_group()\n            x = ",
+                (
+                    "            if later * self.block_k < k:\n"
+                    "                self.copy_async_commit_group()\n"
+                    "            x = "
+                ),
+            ),
+        ),
+    ),
 )

@@ -2,7 +2,7 @@
 """An address of an asynchronous copy that is no multiple of its size."""
 
 from tests.check.case import Broken
-from tests.check.originals import ASYNCHRONOUS, OVERLAID, PIPELINED
+from tests.check.originals import ASYNCHRONOUS, FLASH, INT8_LINEAR, OVERLAID, PIPELINED
 
 CASES = (
     Broken(
@@ -25,5 +25,24 @@ CASES = (
         PIPELINED,
         here="self.copy_async(gb, sb[free]",
         source=(("&t_3[sb_swizzled + r * 1024]", "&t_3[sb_swizzled + r * 1024 + 4]"),),
+    ),
+    Broken(
+        "values_from_one_element_further",
+        "misaligned",
+        FLASH,
+        here="self.copy_async(gv, sv",
+        source=(("(int64_t)(start + i) * 32 + (int64_t)j]", "(int64_t)(start + i) * 32 + (int64_t)j + 1]"),),
+    ),
+    Broken(
+        "columns_of_sixty_bytes",
+        "misaligned",
+        INT8_LINEAR,
+        here="self.copy_async(gx, sx[later",
+        source=(
+            (
+                "&x_ptr[(int64_t)(row + i) * 320 + (int64_t)(later * 64 + j)]",
+                "&x_ptr[(int64_t)(row + i) * 320 + (int64_t)(later * 60 + j)]",
+            ),
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 """What an asynchronous copy brings is read without any wait."""
 
 from tests.check.case import Broken
-from tests.check.originals import ASYNCHRONOUS, FLASH, INT8_LINEAR
+from tests.check.originals import ASYNCHRONOUS, FLASH, INT8_LINEAR, PAGED, TF32
 
 CASES = (
     Broken(
@@ -30,5 +30,19 @@ CASES = (
         INT8_LINEAR,
         here="x = self.load_shared(",
         script=(("            self.copy_async_wait_group(self.stages - 2)\n", ""),),
+    ),
+    Broken(
+        "page_read_while_it_comes",
+        "in_flight",
+        PAGED,
+        here="score = self.dot(q, self.load_shared(sk[stage]",
+        script=(("                self.copy_async_wait_all()\n", ""),),
+    ),
+    Broken(
+        "tf32_matmul_without_wait",
+        "in_flight",
+        TF32,
+        here="a = self.load_shared(sa[stage])",
+        script=(("                self.copy_async_wait_all()\n", ""),),
     ),
 )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An integer divided by zero."""
 
+import torch
+
 from tests.check.case import Broken
-from tests.check.originals import AVERAGE, GROUPED, NAIVE
+from tests.check.originals import AVERAGE, FLASH, GROUPED, NAIVE, SWIZZLED, grouped
 
 CASES = (
     Broken(
@@ -18,8 +20,8 @@ CASES = (
         "division_by_zero",
         AVERAGE,
         here="average = ",
-        or_here=("self.store_global(",),
-        script=(("total // self.maximum(count, 1)", "total // count"),),
+        or_here=("y = self.register_tensor(",),
+        script=(("total // max(count, 1)", "total // count"),),
     ),
     Broken(
         "number_of_steps",
@@ -27,5 +29,20 @@ CASES = (
         NAIVE,
         here="for depth in range(",
         source=(("tk::floordiv(k + 31, 32)", "(k + 31) / (k - 96)"),),
+    ),
+    Broken(
+        "rows_left_of_a_whole_group",
+        "division_by_zero",
+        SWIZZLED.on(lambda: (96, 64, torch.randn(96, 64), torch.zeros(96, 64))),
+        here="row, column = ",
+        or_here=("height = ",),
+        script=(("height = min(rows - first, 3)", "height = (rows - first) % 3"),),
+    ),
+    Broken(
+        "heads_exchanged_in_the_call",
+        "division_by_zero",
+        FLASH,
+        here="k_head = head // (heads // k_heads)",
+        arguments=lambda: grouped(64, 64, 1, 2),
     ),
 )

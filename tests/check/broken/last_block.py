@@ -2,7 +2,7 @@
 """The last block goes behind the end."""
 
 from tests.check.case import Broken
-from tests.check.originals import ASYNCHRONOUS, PAGED, VECTOR_ADD, product
+from tests.check.originals import ASYNCHRONOUS, DECODE, LAYER_NORM, PAGED, VECTOR_ADD, product
 
 CASES = (
     Broken(
@@ -35,5 +35,24 @@ CASES = (
         PAGED,
         here="following = ",
         script=(("if i + 1 < pages:", "if i < pages:"),),
+    ),
+    Broken(
+        "one_page_more_where_the_last_is_full",
+        "out_of_bounds",
+        DECODE,
+        here="number = ",
+        script=(("range(cdiv(length, page))", "range(length // page + 1)"),),
+    ),
+    Broken(
+        "weights_of_whole_tiles",
+        "out_of_bounds",
+        LAYER_NORM,
+        here="gamma = self.load_global(",
+        script=(
+            (
+                "g_gamma = self.global_view(gamma_ptr, dtype=dtype, shape=[n])",
+                "g_gamma = self.global_view(gamma_ptr, dtype=dtype, shape=[cdiv(n, self.block_n) * self.block_n])",
+            ),
+        ),
     ),
 )

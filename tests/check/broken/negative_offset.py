@@ -2,7 +2,7 @@
 """An address before the first element of a tensor."""
 
 from tests.check.case import Broken
-from tests.check.originals import LENGTHS, PAGED, WINDOW
+from tests.check.originals import LENGTHS, PAGED, SOFTMAX, WINDOW, pages
 
 CASES = (
     Broken(
@@ -25,5 +25,19 @@ CASES = (
         PAGED,
         here="number = ",
         script=(("table[item, 0].item()", "table[item - 1, 0].item()"),),
+    ),
+    Broken(
+        "page_that_the_table_does_not_name",
+        "out_of_bounds",
+        PAGED.on(lambda: pages(32, 64)),
+        here="self.copy_async(",
+        script=(("if i + 1 < pages:", "if i + 1 < max_pages:"),),
+    ),
+    Broken(
+        "rows_counted_from_one",
+        "out_of_bounds",
+        SOFTMAX,
+        here="x = self.load_global(gx",
+        script=(("gx = self.global_view(x_ptr, dtype", "gx = self.global_view(x_ptr - n, dtype"),),
     ),
 )

@@ -2,7 +2,7 @@
 """What becomes the output was written in part only."""
 
 from tests.check.case import Broken
-from tests.check.originals import GATHER, SCRATCH, VIEWS
+from tests.check.originals import COLLECT, GATHER, SCRATCH, STACK, VIEWS
 
 CASES = (
     Broken(
@@ -28,6 +28,25 @@ CASES = (
             (
                 ("shape=[32, 16], dims=[1, 2])\n        self.store"),
                 ("shape=[24, 16], dims=[1, 2])\n        self.store"),
+            ),
+        ),
+    ),
+    Broken(
+        "second_tile_ends_too_early",
+        "uninitialized",
+        STACK,
+        here="self.load_shared(tile)",
+        script=(("shape=[16, 64]), offsets=[16, 0])", "shape=[12, 64]), offsets=[16, 0])"),),
+    ),
+    Broken(
+        "one_block_leaves_nothing",
+        "uninitialized",
+        COLLECT,
+        here="total += self.load_global(parts",
+        script=(
+            (
+                "        self.store_global(parts,",
+                "        if block < n - 1:\n            self.store_global(parts,",
             ),
         ),
     ),

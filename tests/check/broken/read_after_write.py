@@ -2,7 +2,7 @@
 """No barrier between a store to shared memory and a load by other threads."""
 
 from tests.check.case import Broken
-from tests.check.originals import EXCHANGE_HEADS, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import EXCHANGE_HEADS, LINEAR, PARTS, THROUGH_SHARED, TRANSPOSE
 
 CASES = (
     Broken(
@@ -31,5 +31,21 @@ CASES = (
             "self.store_shared(sb",
         ),
         script=((("                self.sync()\n                acc = "), "                acc = "),),
+    ),
+    Broken(
+        "layer_without_sync_before_its_rows_go_out",
+        "race",
+        LINEAR,
+        here="self.store_global(gy, self.load_shared(sy)",
+        or_here=("self.store_shared(sy",),
+        script=(("            self.sync()\n            self.store_global(gy", "            self.store_global(gy"),),
+    ),
+    Broken(
+        "row_replaced_without_sync",
+        "race",
+        PARTS,
+        here="z = self.load_shared(stages[0])",
+        or_here=("self.store_shared(stages, row",),
+        script=(("        self.sync()\n        z = ", "        z = "),),
     ),
 )

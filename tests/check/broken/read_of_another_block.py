@@ -4,13 +4,19 @@
 import torch
 
 from tests.check.case import Broken
-from tests.check.originals import PREVIOUS, RMS_NORM
+from tests.check.originals import COLLECT, PREVIOUS, RMS_NORM, TRANSPOSE
 
 
 def in_place():
     """The input is also the output."""
     x = torch.randn(256)
     return 256, x, x
+
+
+def square_in_place():
+    """A square matrix and itself."""
+    x = torch.randn(64, 64).half()
+    return 64, 64, x, x
 
 
 CASES = (
@@ -42,5 +48,21 @@ CASES = (
                 "x = self.load_global(g_residual, offsets=[row + self.block_m, column]",
             ),
         ),
+    ),
+    Broken(
+        "last_block_does_not_wait",
+        "global_race",
+        COLLECT,
+        here="total += self.load_global(parts",
+        or_here=("self.store_global(parts",),
+        script=(("        self.lock_semaphore(done[0].item_ptr(), block)\n", ""),),
+    ),
+    Broken(
+        "transpose_in_place",
+        "global_race",
+        TRANSPOSE,
+        here="self.store_global(gy",
+        or_here=("self.load_global(gx",),
+        arguments=square_in_place,
     ),
 )

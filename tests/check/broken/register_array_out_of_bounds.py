@@ -2,7 +2,7 @@
 """An index leaves the registers of a tile."""
 
 from tests.check.case import Broken
-from tests.check.originals import NAIVE, RMS_NORM, TRANSPOSE
+from tests.check.originals import FLASH, INT8_LINEAR, NAIVE, RMS_NORM, TRANSPOSE
 
 CASES = (
     Broken(
@@ -25,5 +25,24 @@ CASES = (
         RMS_NORM,
         here="self.sum(squares",
         source=((("r < 8; ++r) {\n    t_1[r / 4] += squares[r];"), ("r < 12; ++r) {\n    t_1[r / 4] += squares[r];")),),
+    ),
+    Broken(
+        "row_of_a_score_without_its_remainder",
+        "out_of_bounds",
+        FLASH,
+        here="largest = self.maximum(before, self.max(score",
+        source=(
+            (
+                "t_6[r / 2 % 2] = tk::maximum(t_6[r / 2 % 2], score_2[r]);",
+                "t_6[r / 2] = tk::maximum(t_6[r / 2], score_2[r]);",
+            ),
+        ),
+    ),
+    Broken(
+        "scale_of_every_eighth_element",
+        "out_of_bounds",
+        INT8_LINEAR,
+        here="y = acc.to(float32) * x_scale",
+        source=(("x_scale[r / 16 * 2 + r / 2 % 2]", "x_scale[r / 8 * 2 + r / 2 % 2]"),),
     ),
 )

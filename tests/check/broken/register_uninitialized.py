@@ -2,7 +2,7 @@
 """A register tile is read before it is written."""
 
 from tests.check.case import Broken
-from tests.check.originals import NAIVE, RMS_NORM, SOFTMAX
+from tests.check.originals import FLASH, INT8_MATMUL, NAIVE, RMS_NORM, SOFTMAX
 
 CASES = (
     Broken(
@@ -25,5 +25,20 @@ CASES = (
         RMS_NORM,
         here="squares += ",
         script=(("shape=tile, init=0.0)", "shape=tile)"),),
+    ),
+    Broken(
+        "attention_without_a_first_maximum",
+        "uninitialized",
+        FLASH,
+        here="largest = self.maximum(before",
+        or_here=("before = largest",),
+        script=(("shape=[self.block_q, 1], init=HIDDEN)", "shape=[self.block_q, 1])"),),
+    ),
+    Broken(
+        "int8_matmul_into_an_accumulator_without_zeros",
+        "uninitialized",
+        INT8_MATMUL,
+        here="acc = self.dot(",
+        script=(("self.block_n], init=0)", "self.block_n])"),),
     ),
 )

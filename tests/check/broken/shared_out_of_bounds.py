@@ -2,7 +2,7 @@
 """A slice of shared memory behind the end of its buffer."""
 
 from tests.check.case import Broken
-from tests.check.originals import INT8_LINEAR, PIPELINED, VIEWS
+from tests.check.originals import INT8_LINEAR, PARTS, PIPELINED, SPLIT_FLASH, VIEWS, heads
 
 CASES = (
     Broken(
@@ -30,5 +30,19 @@ CASES = (
         INT8_LINEAR,
         here="self.copy_async(gx, sx[later]",
         script=(("sx[later % self.stages]", "sx[later]"),),
+    ),
+    Broken(
+        "stage_counted_up_where_it_alternates",
+        "out_of_bounds",
+        SPLIT_FLASH.on(lambda: heads(16, 384)),
+        here="self.copy_async(gk, sk[1 - stage]",
+        script=(("                stage = 1 - stage\n", "                stage = stage + 1\n"),),
+    ),
+    Broken(
+        "one_stage_more_is_filled",
+        "out_of_bounds",
+        PARTS,
+        here="self.store_shared(stages[i]",
+        script=(("for i in range(3):", "for i in range(4):"),),
     ),
 )

@@ -2,7 +2,7 @@
 """Shared memory is read that nobody has written."""
 
 from tests.check.case import Broken
-from tests.check.originals import PIPELINED, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import FLASH, LINEAR, PIPELINED, THROUGH_SHARED, TRANSPOSE
 
 CASES = (
     Broken(
@@ -46,5 +46,19 @@ CASES = (
                 ("                if stage < self.stages - 2:\n                    self.copy_async(gb, sb[stage]"),
             ),
         ),
+    ),
+    Broken(
+        "attention_without_its_first_keys",
+        "uninitialized",
+        FLASH,
+        here="score = self.dot(q, self.load_shared(sk",
+        script=(("            self.copy_async(gk, sk, offsets=[item, 0, k_head, 0], dims=[1, 3])\n", ""),),
+    ),
+    Broken(
+        "layer_without_its_first_weights",
+        "uninitialized",
+        LINEAR,
+        here="weight = self.load_shared(",
+        script=(("            self.copy_async(g_weight, s_weight[0], offsets=[column, 0])\n", ""),),
     ),
 )

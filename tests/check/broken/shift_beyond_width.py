@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A shift by at least as many bits as the type has."""
 
+import torch
+
 from tests.check.case import Broken
-from tests.check.originals import BITS, POWERS
+from tests.check.originals import BITS, BUCKETS, POWERS, UNPACK
 
 CASES = (
     Broken(
@@ -26,5 +28,20 @@ CASES = (
         here="power = ",
         or_here=("self.store_global(",),
         script=(("1 << self.blockIdx.x", "1 << self.blockIdx.x * 16"),),
+    ),
+    Broken(
+        "weights_a_byte_apart",
+        "shift",
+        UNPACK,
+        here="weights = ",
+        or_here=("shifts = ",),
+        script=(("lambda i, j: j * 4", "lambda i, j: j * 8"),),
+    ),
+    Broken(
+        "a_table_of_one_bucket",
+        "shift",
+        BUCKETS,
+        here="bucket = ",
+        arguments=lambda: (0, *torch.randint(0, 99, (2, 64), dtype=torch.int32)),
     ),
 )

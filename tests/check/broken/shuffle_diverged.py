@@ -2,7 +2,7 @@
 """A shuffle in which lanes of its mask do not take part."""
 
 from tests.check.case import Broken
-from tests.check.originals import RMS_NORM, SOFTMAX
+from tests.check.originals import FLASH, LAYER_NORM, RMS_NORM, SOFTMAX, heads
 
 CASES = (
     Broken(
@@ -33,6 +33,30 @@ CASES = (
             (
                 "row_sum[r] += tk::shfl_xor(row_sum[r], 1);",
                 "if (tid == 5) continue; row_sum[r] += tk::shfl_xor(row_sum[r], 1);",
+            ),
+        ),
+    ),
+    Broken(
+        "rows_outside_do_not_add",
+        "divergence",
+        FLASH.on(lambda: heads(4, 64)),
+        here="total = total * fade + self.sum(p",
+        source=(
+            (
+                "t_10[r] += tk::shfl_xor(t_10[r], 1);",
+                "if (first + tid / 32 * 16 + tid / 4 % 8 < q_len) t_10[r] += tk::shfl_xor(t_10[r], 1);",
+            ),
+        ),
+    ),
+    Broken(
+        "half_a_warp_has_a_row_less",
+        "divergence",
+        LAYER_NORM,
+        here="mean = self.sum(total",
+        source=(
+            (
+                "r < 8; ++r) {\n    t_1[r] += tk::shfl_xor(t_1[r], 8);",
+                "r < 8 - tid / 16 % 2; ++r) {\n    t_1[r] += tk::shfl_xor(t_1[r], 8);",
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 """A barrier that not every iteration passes."""
 
 from tests.check.case import Broken
-from tests.check.originals import INT8_MATMUL, THROUGH_SHARED, TUNED
+from tests.check.originals import FLASH, INT8_MATMUL, PAGED, THROUGH_SHARED, TUNED
 
 CASES = (
     Broken(
@@ -49,6 +49,36 @@ CASES = (
             (
                 ("            self.sync()\n            acc = "),
                 ("            if depth > 0:\n                self.sync()\n            acc = "),
+            ),
+        ),
+    ),
+    Broken(
+        "attention_syncs_for_its_first_values_only",
+        "race",
+        FLASH,
+        here="acc = self.dot(p.to(dtype), self.load_shared(sv)",
+        or_here=(
+            "self.copy_async(gv, sv",
+            "self.copy_async(gk, sk, offsets=[item, start",
+            "score = self.dot(q, self.load_shared(sk",
+        ),
+        script=(
+            (
+                "                self.sync()\n                self.copy_async(gk",
+                "                if start == 0:\n                    self.sync()\n                self.copy_async(gk",
+            ),
+        ),
+    ),
+    Broken(
+        "sync_for_the_next_page_only",
+        "race",
+        PAGED,
+        here="score = self.dot(q, self.load_shared(sk[stage]",
+        or_here=("acc = self.dot(p.to(dtype), self.load_shared(sv[stage]", "self.copy_async("),
+        script=(
+            (
+                "                self.sync()\n                if i + 1 < pages:\n",
+                "                if i + 1 < pages:\n                    self.sync()\n",
             ),
         ),
     ),

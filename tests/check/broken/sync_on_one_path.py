@@ -2,7 +2,7 @@
 """A condition that is the same for the whole block skips the barrier in some blocks."""
 
 from tests.check.case import Broken
-from tests.check.originals import EXCHANGE_HEADS, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import EXCHANGE_HEADS, LINEAR, SPLIT_FLASH, THROUGH_SHARED, TRANSPOSE, layer
 
 CASES = (
     Broken(
@@ -34,6 +34,40 @@ CASES = (
             (
                 ("                self.sync()\n                acc = "),
                 ("                if m > 64:\n                    self.sync()\n                acc = "),
+            ),
+        ),
+    ),
+    Broken(
+        "part_of_attention_syncs_behind_the_first_keys",
+        "race",
+        SPLIT_FLASH,
+        here="score = self.dot(q, self.load_shared(sk[stage]",
+        or_here=(
+            "acc = self.dot(p.to(dtype), self.load_shared(sv[stage]",
+            "self.copy_async(gk, sk[0]",
+            "self.copy_async(gv, sv[0]",
+            "self.copy_async(gk, sk[1 - stage]",
+            "self.copy_async(gv, sv[1 - stage]",
+        ),
+        script=(
+            (
+                "                self.sync()\n                later = ",
+                "                if begin > 0:\n                    self.sync()\n                later = ",
+            ),
+        ),
+    ),
+    Broken(
+        "layer_syncs_for_whole_tiles",
+        "race",
+        LINEAR.on(lambda: layer(m=96)),
+        here="self.store_global(gy, self.load_shared(sy)",
+        or_here=("self.store_shared(sy",),
+        script=(
+            (
+                "            self.sync()\n            self.store_global(gy",
+                "            if row + self.block_m <= m:\n"
+                "                self.sync()\n"
+                "            self.store_global(gy",
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 """A shared tensor is used after it was freed."""
 
 from tests.check.case import Broken
-from tests.check.originals import REUSE, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import OVERLAID, REUSE, THROUGH_SHARED, TRANSPOSE, VIEWS
 
 CASES = (
     Broken(
@@ -40,6 +40,33 @@ CASES = (
                 "        y = self.load_shared(",
                 ("        x = self.load_shared(first.transpose())\n        y = self.load_shared("),
             ),
+        ),
+    ),
+    Broken(
+        "view_of_a_freed_tensor",
+        "out_of_bounds",
+        VIEWS,
+        here="self.load_shared(rows)",
+        script=(
+            (
+                "        gf = self.global_view(",
+                (
+                    "        rows = self.reshape_shared(s, [64, 64])\n"
+                    "        self.free_shared(s)\n"
+                    "        gf = self.global_view("
+                ),
+            ),
+            ("self.load_shared(self.reshape_shared(s, [64, 64]))", "self.load_shared(rows)"),
+        ),
+    ),
+    Broken(
+        "copy_into_a_freed_tile",
+        "out_of_bounds",
+        OVERLAID,
+        here="self.copy_async(gx, tile",
+        script=(
+            ("        self.free_shared(tile)\n", ""),
+            ("        self.copy_async(gx, tile", "        self.free_shared(tile)\n        self.copy_async(gx, tile"),
         ),
     ),
 )

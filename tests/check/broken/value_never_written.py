@@ -2,7 +2,7 @@
 """A block waits for a value that nobody writes."""
 
 from tests.check.case import Broken
-from tests.check.originals import ACCUMULATE, SPLIT_FLASH, SPLIT_K
+from tests.check.originals import ACCUMULATE, RELAY, SPLIT_FLASH, SPLIT_K
 
 CASES = (
     Broken(
@@ -25,5 +25,21 @@ CASES = (
         ACCUMULATE,
         here="self.lock_semaphore(",
         script=(("(block + 1) % 4", "(block + 2) % 4"),),
+    ),
+    Broken(
+        "turns_counted_down",
+        "deadlock",
+        ACCUMULATE,
+        here="self.lock_semaphore(",
+        script=(("item_ptr(), block)", "item_ptr(), 3 - block)"),),
+    ),
+    Broken(
+        "flag_taken_for_a_count",
+        "deadlock",
+        RELAY,
+        here="self.lock_semaphore(",
+        script=(
+            ("self.lock_semaphore(flags[block].item_ptr(), 1)", "self.lock_semaphore(flags[block].item_ptr(), block)"),
+        ),
     ),
 )

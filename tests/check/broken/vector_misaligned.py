@@ -2,7 +2,7 @@
 """A vector access at an address that is no multiple of its size."""
 
 from tests.check.case import Broken
-from tests.check.originals import STACK, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import FLASH, SPLIT_K, STACK, THROUGH_SHARED, TRANSPOSE
 
 CASES = (
     Broken(
@@ -35,5 +35,26 @@ CASES = (
         THROUGH_SHARED,
         here="self.dot(self.load_shared(sa)",
         source=(("(r % 2 * 16)) + r / 2 * 512]", "(r % 2 * 16)) + r / 2 * 512 + 1]"),),
+    ),
+    Broken(
+        "value_rows_at_another_stride",
+        "misaligned",
+        FLASH,
+        here="acc = self.dot(p.to(dtype), self.load_shared(sv)",
+        source=(
+            ("&sv[(sv_swizzled ^ (r % 2 * 16)) + r / 2 * 512]", "&sv[(sv_swizzled ^ (r % 2 * 16)) + r / 2 * 516]"),
+        ),
+    ),
+    Broken(
+        "sums_in_rows_of_63",
+        "misaligned",
+        SPLIT_K,
+        here="self.store_global(sums, acc",
+        source=(
+            (
+                "tk::store_global_8(&sums_ptr[(int64_t)(row + i) * 64 + (int64_t)j]",
+                "tk::store_global_8(&sums_ptr[(int64_t)(row + i) * 63 + (int64_t)j]",
+            ),
+        ),
     ),
 )

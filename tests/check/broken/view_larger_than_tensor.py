@@ -2,7 +2,7 @@
 """A view of more elements than the tensor has."""
 
 from tests.check.case import Broken
-from tests.check.originals import INT8_LINEAR, RMS_NORM, VECTOR_ADD, int8_linear
+from tests.check.originals import FLASH, INT8_LINEAR, RMS_NORM, VECTOR_ADD, grouped, int8_linear
 
 CASES = (
     Broken(
@@ -39,6 +39,28 @@ CASES = (
                 "g_x_scale = self.global_view(x_scale_ptr, dtype=float32, shape=[m, 1])",
                 "g_x_scale = self.global_view(x_scale_ptr, dtype=float32, shape=[m + 4, 1])",
             ),
+        ),
+    ),
+    Broken(
+        "as_many_key_heads_as_query_heads",
+        "out_of_bounds",
+        FLASH.on(lambda: grouped(64, 64, 2, 1)),
+        here="self.copy_async(gk, sk, offsets=[item, 0",
+        script=(
+            (
+                "gk = self.global_view(k_ptr, dtype=dtype, shape=[batch, k_len, k_heads, dim])",
+                "gk = self.global_view(k_ptr, dtype=dtype, shape=[batch, k_len, heads, dim])",
+            ),
+        ),
+    ),
+    Broken(
+        "all_of_the_vector_behind_a_part_of_it",
+        "out_of_bounds",
+        VECTOR_ADD,
+        here="x = self.load_global(gx",
+        script=(
+            ("self.global_view(x_ptr, dtype", "self.global_view(x_ptr + start, dtype"),
+            ("x = self.load_global(gx, offsets=[start]", "x = self.load_global(gx, offsets=[0]"),
         ),
     ),
 )

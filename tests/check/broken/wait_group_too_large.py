@@ -2,7 +2,7 @@
 """A wait that leaves the group pending which is read next."""
 
 from tests.check.case import Broken
-from tests.check.originals import INT8_LINEAR, PIPELINED, SPLIT_K
+from tests.check.originals import FLASH, INT8_LINEAR, PIPELINED, SPLIT_FLASH, SPLIT_K
 
 CASES = (
     Broken(
@@ -25,5 +25,33 @@ CASES = (
         SPLIT_K,
         here="self.dot(self.load_shared(sa[full])",
         script=(("self.copy_async_wait_group(self.stages - 2)", "self.copy_async_wait_group(self.stages - 1)"),),
+    ),
+    Broken(
+        "group_of_values_is_the_youngest",
+        "in_flight",
+        FLASH,
+        here="acc = self.dot(p.to(dtype), self.load_shared(sv)",
+        script=(
+            (
+                "                score = self.dot(",
+                "                self.copy_async_commit_group()\n                score = self.dot(",
+            ),
+            (
+                "self.copy_async_wait_all()\n                self.sync()\n                self.copy_async(gk",
+                "self.copy_async_wait_group(1)\n                self.sync()\n                self.copy_async(gk",
+            ),
+        ),
+    ),
+    Broken(
+        "committed_right_before_the_wait",
+        "in_flight",
+        SPLIT_FLASH,
+        here="score = self.dot(q, self.load_shared(sk[stage]",
+        script=(
+            (
+                "                self.copy_async_wait_all()\n",
+                "                self.copy_async_commit_group()\n                self.copy_async_wait_group(1)\n",
+            ),
+        ),
     ),
 )

@@ -2,7 +2,7 @@
 """Each thread has waited for its own copies and reads those of others."""
 
 from tests.check.case import Broken
-from tests.check.originals import ASYNCHRONOUS, INT8_LINEAR, PIPELINED
+from tests.check.originals import ASYNCHRONOUS, FLASH, INT8_LINEAR, PAGED, PIPELINED
 
 CASES = (
     Broken(
@@ -43,5 +43,21 @@ CASES = (
             "self.copy_async(g_weight, s_weight[later",
         ),
         script=(("            self.sync()\n", ""),),
+    ),
+    Broken(
+        "queries_without_sync_after_wait",
+        "race",
+        FLASH,
+        here="q = self.load_shared(sq)",
+        or_here=("self.copy_async(gq, sq",),
+        script=(("            self.sync()\n            q = ", "            q = "),),
+    ),
+    Broken(
+        "page_without_sync_after_wait",
+        "race",
+        PAGED,
+        here="score = self.dot(q, self.load_shared(sk[stage]",
+        or_here=("acc = self.dot(p.to(dtype), self.load_shared(sv[stage]", "self.copy_async("),
+        script=(("                self.sync()\n", ""),),
     ),
 )

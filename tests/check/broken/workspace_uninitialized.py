@@ -26,4 +26,18 @@ CASES = (
         here="turned = self.load_global(",
         script=(("        self.store_global(scratch, x, offsets=[block, 0, 0], dims=[1, 2])\n", ""),),
     ),
+    Broken(
+        "sums_of_weights_are_not_handed_on",
+        "uninitialized",
+        SPLIT_FLASH,
+        here="total0 = self.load_global(",
+        script=(("            self.store_global(g_total, total, offsets=[task, 0, 0], dims=[1, 2])\n", ""),),
+    ),
+    Broken(
+        "turns_that_hold_nothing",
+        "uninitialized",
+        SPLIT_K,
+        here="self.lock_semaphore(",
+        script=(("requires_clean=True", "requires_clean=False"),),
+    ),
 )

@@ -2,7 +2,7 @@
 """Two threads store to one place of shared memory, in no order."""
 
 from tests.check.case import Broken
-from tests.check.originals import OVERLAID, PAIR, STACK
+from tests.check.originals import OVERLAID, PADDED, PAIR, PARTS, STACK
 
 CASES = (
     Broken(
@@ -28,5 +28,24 @@ CASES = (
         here="self.copy_async(gx, tile",
         or_here=("self.store_shared(tile",),
         script=((("        self.sync()\n        self.copy_async("), "        self.copy_async("),),
+    ),
+    Broken(
+        "row_below_over_the_last_row",
+        "race",
+        PADDED,
+        here="self.store_shared(tile, below",
+        or_here=("self.store_shared(tile, rows",),
+        script=(("below, offsets=[17, 0]", "below, offsets=[16, 0]"),),
+    ),
+    Broken(
+        "row_stored_with_its_stage",
+        "race",
+        PARTS,
+        here="self.store_shared(stages, row",
+        or_here=("self.store_shared(stages[i]",),
+        script=(
+            ("        self.sync()\n        y = self.load_shared(stages[2])\n", ""),
+            ("        z = ", "        y = self.load_shared(stages[2])\n        z = "),
+        ),
     ),
 )

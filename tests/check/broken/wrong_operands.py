@@ -2,7 +2,7 @@
 """Operands whose types or shapes do not go together."""
 
 from tests.check.case import Broken
-from tests.check.originals import NAIVE, THROUGH_SHARED, TRANSPOSE
+from tests.check.originals import FLASH, INT8_LINEAR, NAIVE, THROUGH_SHARED, TRANSPOSE
 
 CASES = (
     Broken(
@@ -25,5 +25,24 @@ CASES = (
         THROUGH_SHARED,
         here="self.store_shared(sb",
         script=(("shape=sb.shape)", "shape=sa.shape)"),),
+    ),
+    Broken(
+        "keys_are_not_turned",
+        "language",
+        FLASH,
+        here="score = self.dot(",
+        script=(("self.load_shared(sk.transpose())", "self.load_shared(sk)"),),
+    ),
+    Broken(
+        "int8_product_into_float32",
+        "language",
+        INT8_LINEAR,
+        here="self.dot(x, weight, acc",
+        script=(
+            (
+                "acc = self.register_tensor(dtype=int32, shape=[self.block_m, self.block_n], init=0)",
+                "acc = self.register_tensor(dtype=float32, shape=[self.block_m, self.block_n], init=0.0)",
+            ),
+        ),
     ),
 )
