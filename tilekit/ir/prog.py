@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tilekit.diag.span import Span
 from tilekit.ir.func import Function
 from tilekit.ir.node import Node
+from tilekit.ir.tensor import Tensor
 from tilekit.ir.text import printer
+from tilekit.lowir.scalar import Var
+
+
+_BETWEEN = "\n\n\n"
 
 
 class frozendict(dict[str, Function]):
@@ -20,11 +26,26 @@ class frozendict(dict[str, Function]):
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
 
 
+@dataclass(frozen=True)
+class Binding:
+    """What a name means in a function of a person's from the end of a line on; lines count as in a span."""
+
+    function: str
+    name: str
+    line: int
+    value: Tensor | Var
+
+
 @dataclass(frozen=True, eq=False)
 class Program(Node):
-    """Functions by name."""
+    """Functions by name.
+
+    `bindings` are the names of the person who wrote the kernel, in the order in which they were bound; a program that a
+    pass made has none.
+    """
 
     functions: frozendict
+    bindings: tuple[Binding, ...] = field(default=(), kw_only=True, repr=False, compare=False)
 
     @staticmethod
     def create(functions: Mapping[str, Function]) -> Program:

@@ -14,6 +14,7 @@ from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.dot import DotInst
 from tilekit.ir.instructions.elementwise import Elementwise
 from tilekit.ir.instructions.memory import GlobalViewInst
+from tilekit.ir.prog import Binding
 from tilekit.ir.stmt import (
     AssignStmt,
     BreakStmt,
@@ -39,6 +40,8 @@ class Builder:
         # instructions only make sense while `__call__` is executed
         self.is_open = False
         self.names: dict[Tensor, str] = {}
+        # what the names in a person's functions mean, line after line
+        self.bindings: list[Binding] = []
         self.made_at: dict[Tensor, Span | None] = {}
         # the expression that a never reassigned variable stands for: launch attributes look through it
         self.values: dict[Var, Expr] = {}

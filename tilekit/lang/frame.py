@@ -52,6 +52,8 @@ class Frame:
     # what annotations said about names: a dtype, or the Python type of a compile-time value
     declared: dict[str, DataType | type] = field(default_factory=dict[str, "DataType | type"])
     loops: list[Loop] = field(default_factory=list[Loop])
+    # the names as they were noted last
+    noted: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def scope(self, names: Mapping[str, Any]) -> Frame:
         """A scope inside of this one that binds `names`."""

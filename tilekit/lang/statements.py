@@ -10,11 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from tilekit.diag import errors
+from tilekit.ir.prog import Binding
+from tilekit.ir.tensor import Tensor
 from tilekit.lang import syntax
 from tilekit.lang.calls import Returned
 from tilekit.lang.control import ControlFlow
 from tilekit.lang.expressions import unsupported
 from tilekit.lang.frame import Frame
+from tilekit.lowir.scalar import Var
 
 
 class Statements(ControlFlow):
@@ -29,6 +32,8 @@ class Statements(ControlFlow):
             self.body(read.node.body)
 
     def body(self, nodes: Sequence[ast.stmt]) -> None:
+        header = self.builder.span
+        self._note_names(0 if header is None or header.function != self.frame.source.name else header.line)
         for node in nodes:
             if self.builder.has_ended:
                 return
@@ -44,8 +49,17 @@ class Statements(ControlFlow):
                     raise unsupported(node)
                 method(node)
                 self.regions.check()
+                self._note_names(span.end_line if (span := self.builder.span) is not None else 0)
         finally:
             self.walruses, self.mentioned = walruses, mentioned
+
+    def _note_names(self, line: int) -> None:
+        """Note which names mean another tensor or variable than before, from the end of this line on."""
+        frame = self.frame
+        for name, value in frame.names.items():
+            if isinstance(value, (Tensor, Var)) and frame.noted.get(name) is not value:
+                frame.noted[name] = value
+                self.builder.bindings.append(Binding(frame.source.name, name, line, value))
 
     def exec_Expr(self, node: ast.Expr) -> None:
         self.evaluate(node.value)

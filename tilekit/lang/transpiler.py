@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, cast
 
@@ -99,7 +99,8 @@ def _transpile(
     metadata = _metadata(kernel.attrs, runtime, divisibility, header)
     func = Function.create(snake_case(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
     named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
-    return Program.create({func.name: rewrite(func, named)})
+    bindings = tuple(replace(each, value=named.get(each.value, each.value)) for each in builder.bindings)
+    return Program.create({func.name: rewrite(func, named)}).replace(bindings=bindings)
 
 
 def _instance(
