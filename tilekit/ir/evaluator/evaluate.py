@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +28,8 @@ from tilekit.lowir.scalar import Var
 
 Argument: TypeAlias = "bool | int | float | np.generic | dtypes.Literal | Array | Memory"
 BlockIndex: TypeAlias = "tuple[int, int, int]"
+# makes the thread group of a block: of its launch, its index, the scalars that it knows, and the block's barrier
+GroupMaker: TypeAlias = "Callable[[Launch, BlockIndex, Mapping[Var, Any], Barrier], Group]"
 
 # a kernel that walks through more statements than this in one thread group is taken to be endless
 STEP_LIMIT = 1_000_000
@@ -40,6 +42,7 @@ def run(
     seed: int = 0,
     blocks: Literal["all"] | Iterable[BlockIndex] = "all",
     step_limit: int = STEP_LIMIT,
+    group: GroupMaker = Group,
 ) -> str:
     """Run the program's one function on `args`, one for each parameter, and return what it printed.
 
@@ -54,33 +57,50 @@ def run(
         The blocks to run, by their index in the grid.
     step_limit
         After how many statements of one thread group the kernel is called endless.
+    group
+        Makes each thread group: who wants to look on gives one that does.
 
     Raises
     ------
     KernelError
         At the first thing that goes wrong, with its kind in `data["kind"]`: `out_of_bounds`, `uninitialized`,
-        `misaligned`, `use_after_free`, `false_assumption`, `unclean_workspace`, `timeout`, `deadlock`.
+        `misaligned`, `use_after_free`, `false_assumption`, `unclean_workspace`, `timeout`, `deadlock`; what was printed
+        until then is `data["printed"]`.
     """
     func = prog.function
     scalars, windows = _bind(func, args)
-    grid = tuple(max(int(scalar_eval.evaluate(extent, scalars)), 0) for extent in func.metadata.grid_blocks)
-    grid_dims = {scalar.grid_dim(axis): np.int32(extent) for axis, extent in enumerate(grid)}
+    extents = _grid(func, scalars)
+    grid_dims = {scalar.grid_dim(axis): np.int32(extent) for axis, extent in enumerate(extents)}
     scalars = {**scalars, **grid_dims}
     workspaces = _workspaces(func, scalars)
     launch = Launch(func, windows, {inst.tensor: window for inst, window in workspaces.items()}, step_limit)
-    every = _in_launch_order(grid) if blocks == "all" else iter(blocks)
-    scheduler.run_all((_block(launch, block, scalars) for block in every), seed)
-    if blocks == "all":
-        _check_clean(launch, workspaces)
+    every = _in_launch_order(extents) if blocks == "all" else iter(blocks)
+    try:
+        scheduler.run_all((_block(launch, block, scalars, group) for block in every), seed)
+        if blocks == "all":
+            _check_clean(launch, workspaces)
+    except errors.KernelError as error:
+        error.data["printed"] = "".join(launch.printed)
+        raise
     return "".join(launch.printed)
 
 
-def _block(launch: Launch, block: BlockIndex, scalars: Mapping[Var, Any]) -> list[ThreadGroup]:
+def grid(prog: Program, args: Sequence[Argument]) -> BlockIndex:
+    """How many blocks a launch on `args` has in each direction."""
+    return _grid(prog.function, _bind(prog.function, args)[0])
+
+
+def _grid(func: Function, scalars: Mapping[Var, Any]) -> BlockIndex:
+    x, y, z = (max(int(scalar_eval.evaluate(extent, scalars)), 0) for extent in func.metadata.grid_blocks)
+    return x, y, z
+
+
+def _block(launch: Launch, block: BlockIndex, scalars: Mapping[Var, Any], group: GroupMaker) -> list[ThreadGroup]:
     """The thread groups of a block."""
     here = dict(scalars)
     for axis, (var, at) in enumerate(zip(launch.func.metadata.block_indices, block, strict=True)):
         here[var] = here[scalar.block_idx(axis)] = np.int32(at)
-    return [Group(launch, block, here, Barrier(groups=1))]
+    return [group(launch, block, here, Barrier(groups=1))]
 
 
 def _workspaces(func: Function, scalars: Mapping[Var, Any]) -> dict[AllocateGlobalInst, Window]:
