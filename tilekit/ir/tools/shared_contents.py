@@ -235,7 +235,7 @@ class _Reads:
         whole, shape = self.parts[view.x], view.shared_output.shape
         match view:
             case PermuteSharedInst(dims=dims):
-                return replace(whole, axes=tuple(whole.axes[d] for d in dims))
+                return replace(whole, axes=tuple(whole.axes[d] for d in dims) if whole.axes else ())
             case ReshapeSharedInst():
                 # it has no axes that a slice of it could be found by
                 return _Part(whole.root, whole.box if whole.is_whole else None, ())
