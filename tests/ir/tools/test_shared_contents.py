@@ -105,8 +105,9 @@ UNDER_WAY = "is read while the copy to it may be under way"
           row("r", "i32(1)"), copy("r"), load("q")], f"line 7: q {UNDER_WAY}"),
         ([G, S, COPY, "t: Shared[f32[128]] = reshape_shared(s)", "y: f32[128] = load_shared(t)"],
          f"line 5: t {UNDER_WAY}"),
-        ([G, S, COPY, "t: Shared[f32[16, 8]] = reshape_shared(s)", "u: Shared[f32[8, 16]] = permute_shared(t, dims=[1, 0])",
-          "y: f32[8, 16] = load_shared(u)"], f"line 6: u {UNDER_WAY}"),
+        ([G, S, COPY, "t: Shared[f32[16, 8]] = reshape_shared(s)",
+          "u: Shared[f32[8, 16]] = permute_shared(t, dims=[1, 0])", "y: f32[8, 16] = load_shared(u)"],
+         f"line 6: u {UNDER_WAY}"),
     ],
 )  # fmt: skip
 def test_a_copy_that_nobody_waited_for_is_not_read(lines, message):
