@@ -99,6 +99,9 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK633": "kernel has no source to edit",
     "TK634": "arguments of the last call are gone",
     "TK635": "kernel cannot be checked here",
+    "TK640": "there is nothing of this name to watch",
+    "TK641": "there is no such line, step or block to watch",
+    "TK642": "value does not exist there",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {

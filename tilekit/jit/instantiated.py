@@ -23,6 +23,7 @@ from tilekit.target import Target
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
+    from tilekit.jit.watched import Watched
 
 _lock = threading.RLock()
 
@@ -149,6 +150,34 @@ class InstantiatedScript:
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel
             return kernel.check(*call.launch, blocks=blocks, seed=seed)
+        except TilekitError as error:
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
+
+    def watch(
+        self,
+        name: str,
+        *,
+        block: int | Sequence[int] = (0, 0, 0),
+        line: int | None = None,
+        step: int | None = None,
+        args: Sequence[Any] | None = None,
+    ) -> Watched:
+        """The value of a tensor or a scalar of the kernel at a place, computed in the NumPy evaluator.
+
+        As `Kernel.watch`, of the kernel that ran last; with `args`, of the one for these arguments of a call.
+
+        Examples
+        --------
+        >>> handle(m, n, k, a, b, c)
+        >>> handle.watch("acc", block=(0, 0), line=14, step=3)
+        """
+        try:
+            if args is None:
+                return self._last("last call").watch(name, block=block, line=line, step=step)
+            call = self._checked(args, {})
+            self.last = self._instance(call.key).kernel(self._machine(call.device))
+            return self.last.watch(name, block=block, line=line, step=step, args=call.launch)
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tilekit.ir.prog import Program
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
+    from tilekit.jit.watched import Watched
+    from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
@@ -200,13 +202,59 @@ class Kernel:
         self._found_nothing(checked=True)
         return ran.check or CheckStats(0, 0, seed, 0.0)
 
-    def _check_assumptions(self, arguments: Sequence[Any]) -> None:
-        if self.can_be_checked and self._assumes:
-            assumed.refuse_what_is_false(self.program, arguments)
+    def watch(
+        self,
+        name: str,
+        *,
+        block: int | Sequence[int] = (0, 0, 0),
+        line: int | None = None,
+        step: int | None = None,
+        args: Sequence[Any] | None = None,
+    ) -> Watched:
+        """The value of a tensor or a scalar of the kernel at a place, computed in the NumPy evaluator.
 
-    @cached_property
-    def _assumes(self) -> bool:
-        return assumed.assumes(self.program)
+        Only one block runs, unless blocks wait for each other, and only until the value is there; on copies, so that
+        no tensor changes. It is the program that runs, on any device and also where an edit of its source is in place.
+
+        Parameters
+        ----------
+        name
+            A name in the kernel or in a method that it calls, or of an attribute: a register tensor, a shared tensor, a
+            view of global memory, a number.
+        block
+            The index of the block in the grid; missing coordinates are 0.
+        line
+            A line of the cell or file in which the kernel stands, as an editor counts; the value is that behind its
+            statement. By default that of the last assignment to the name.
+        step
+            Which execution of the line, counted from 0 as `range` does: in a loop, the iteration. By default the last.
+        args
+            What a launch takes, in the order of the kernel's parameters; by default those of the last call, as their
+            tensors are now.
+
+        Returns
+        -------
+        Watched
+            `array`, `defined`, `where`, `steps`; shown as a table.
+
+        Raises
+        ------
+        ArgumentError
+            TK640 for an unknown name, TK641 for a line, step or block that there is not, TK642 where the name has no
+            value yet, TK634 if the arguments of the last call are gone.
+        KernelError
+            What goes wrong in the kernel before the value is there.
+
+        Examples
+        --------
+        >>> kernel.watch("acc", block=(0, 0), line=14, step=3)
+        """
+        values = self._recalled() if args is None else list(args)
+        return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
+
+    def _check_assumptions(self, arguments: Sequence[Any]) -> None:
+        if self.can_be_checked and self.specialized.assumes:
+            assumed.refuse_what_is_false(self.program, arguments)
 
     def _check_first(self, arguments: Sequence[Any]) -> None:
         """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
