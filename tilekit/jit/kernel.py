@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
     from tilekit.jit.watched import Watched
-    from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
@@ -253,8 +252,12 @@ class Kernel:
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
 
     def _check_assumptions(self, arguments: Sequence[Any]) -> None:
-        if self.can_be_checked and self.specialized.assumes:
+        if self.can_be_checked and self._assumes:
             assumed.refuse_what_is_false(self.program, arguments)
+
+    @cached_property
+    def _assumes(self) -> bool:
+        return assumed.assumes(self.program)
 
     def _check_first(self, arguments: Sequence[Any]) -> None:
         """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
