@@ -41,15 +41,14 @@ def test_a_much_larger_file_is_not_wasted_on_a_small_region():
     assert memory.allocate(4096).file is not large.file
 
 
-def test_idle_memory_is_bounded_and_what_is_closed_is_told():
+def test_idle_memory_is_bounded_and_what_is_open_is_told():
     memory = Memory(idle_limit=10 * mmap.PAGESIZE)
     regions = [memory.allocate(4 * mmap.PAGESIZE) for _ in range(4)]
     for region in regions:
         memory.release(region)
-    assert memory.take_closed() == [region.file.number for region in regions[:2]]
-    assert memory.take_closed() == []
+    assert memory.open == {region.file.number for region in regions[2:]}
     memory.close()
-    assert len(memory.take_closed()) == 2
+    assert memory.open == set()
 
 
 def test_more_memory_than_there_is_raises_memory_error():

@@ -4,6 +4,9 @@
 A launch is stopped softly first, by asking the worker, which then knows the line, and hard if that does not help, by
 killing it; the next launch starts a new one. After a launch that failed, nothing of its regions may be copied back:
 the kernel stopped somewhere in the middle.
+
+A source that a person edited may leave the process that it ran in with anything changed: memory, descriptors, signal
+handlers. It gets a worker of its own, in which nothing else ever runs.
 """
 
 from __future__ import annotations
@@ -23,21 +26,26 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tilekit import config
-from tilekit.cpusim.memory import Memory, Region
+from tilekit.cpusim.memory import Memory, Region, shared_file
 from tilekit.diag import KernelError
 
 DEFAULT_TIMEOUT_S = 60.0
 TICK_S = 0.25  # how often someone who waits for a launch is told how far it is
 SOFT_STOP_S = 0.3  # what an interrupted kernel gets to stop by itself
-_LAST_RESORT_S = 10.0  # past the time-out: the worker itself gives up earlier, so only its death is left
+_LAST_RESORT_S = 5.0  # past the time-out: the worker itself gives up earlier, so only its death is left
+_LAST_STEP_S = 0.02  # what a worker whose socket is closed gets to end by itself
+_DYING_S = 0.5  # from the end of a worker's socket to the end of the worker
+_LAST_WORDS = 500  # bytes
 _FILES_AT_ONCE = 64  # descriptors beside one message
-_UNSTOPPABLE = 75  # the status with which the worker ends when a kernel cannot be stopped (launch.cpp)
+_MOST_BYTES = 1 << 29  # of an answer: more than all that a kernel may print
+# The status with which the worker ends when a kernel cannot be stopped, or leaves threads or processes (launch.cpp).
+_UNSTOPPABLE, _NOT_ALONE = 75, 76
 _WORKER = Path(__file__).with_name("worker.py")
 # isolated and without site: it needs the standard library alone, and starts in half the time
 _COMMAND = (sys.executable, "-I", "-S", str(_WORKER))
@@ -118,7 +126,8 @@ class Check:
 class LaunchRequest:
     """One launch. A `seed` other than 0 draws the order of blocks and threads; a `timeout_s` of 0 means none.
 
-    `on_wait` is called every TICK_S in the thread that waits, with the blocks that have ended.
+    `edited`: a person has changed its source, so it may do anything. `on_wait` is called every TICK_S in the thread
+    that waits, with the blocks that have ended.
     """
 
     library: Path
@@ -132,6 +141,7 @@ class LaunchRequest:
     os_threads: int = field(default_factory=config.available_cpus)
     seed: int = 0
     check: Check | None = None
+    edited: bool = False
     on_wait: Callable[[int], None] | None = None
 
 
@@ -145,13 +155,17 @@ class LaunchResult:
 
 
 class Simulator:
-    """The CPU as a device: one worker process, started at the first launch and again after each death."""
+    """The CPU as a device: a worker process, started at the first launch and again after each death.
+
+    There is a second one while an edited source is at work.
+    """
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
         self.memory = Memory()
         self._lock = threading.Lock()  # held during a launch
-        self._worker: _Worker | None = None
+        self._workers: dict[Path | None, _Worker] = {}  # by the edited library that it is for; None: all others
+        self._running: _Worker | None = None  # of the latest launch
         self._ended = threading.Event()  # of the latest launch
         self._ended.set()
         _simulators.add(self)
@@ -159,48 +173,56 @@ class Simulator:
     def run(self, request: LaunchRequest) -> LaunchResult:
         """Run a kernel to its end, or raise what went wrong: a `KernelError`, or the interrupt that reached us."""
         with self._lock:
-            worker = self._ready_worker()
+            worker = self._running = self._ready_worker(request.library if request.edited else None)
             ended = self._ended = threading.Event()
             try:
                 answer = self._converse(worker, request)
             finally:
                 ended.set()
-            return self._result(request, worker, answer)
+            try:
+                return _result(request, worker, answer)
+            except KernelError as error:
+                if answer is None or request.edited or error.kind == "segfault":
+                    self._end(worker)  # if it lives, then with memory that cannot be trusted
+                raise
 
     def interrupt(self) -> None:
         """Stop the running launch, whose `run` raises a `KernelError` of kind "interrupted"; any thread may call."""
-        worker, ended = self._worker, self._ended
+        worker, ended = self._running, self._ended
         if worker is None or ended.is_set():
             return
         worker.ask_to_stop()
         if not ended.wait(SOFT_STOP_S):
-            worker.process.kill()
+            worker.kill()
 
     def close(self) -> None:
-        """End the worker and give the memory back; a later launch starts anew."""
+        """End the workers and give the memory back; a later launch starts anew."""
         with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-                self._worker = None
+            for worker in list(self._workers.values()):
+                self._end(worker)
             self.memory.close()
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that runs kernels, if there is one now."""
-        return None if self._worker is None else self._worker.process.pid
+        """The process that runs kernels that nobody edited, if there is one now."""
+        return self._workers[None].process.pid if None in self._workers else None
 
-    def _ready_worker(self) -> _Worker:
-        if self._worker is not None and self._worker.process.poll() is not None:
-            self._worker.end()
-            self._worker = None
-        if self._worker is None:
-            self._worker = _Worker(self.runtime)
-        return self._worker
+    def _ready_worker(self, edited: Path | None) -> _Worker:
+        for library, worker in list(self._workers.items()):
+            if library not in (None, edited) or worker.has_ended():
+                self._end(worker)
+        if edited not in self._workers:
+            self._workers[edited] = _Worker(self.runtime)
+        return self._workers[edited]
+
+    def _end(self, worker: _Worker) -> None:
+        self._workers = {library: other for library, other in self._workers.items() if other is not worker}
+        worker.end()
 
     def _converse(self, worker: _Worker, request: LaunchRequest) -> dict[str, Any] | None:
         patience = request.timeout_s + _LAST_RESORT_S if request.timeout_s > 0 else None
         try:
-            worker.send_launch(request, self.memory.take_closed())
+            worker.send_launch(request, self.memory.open)
             return worker.receive(patience, request.on_wait)
         except BaseException:  # an interrupt, most likely: whoever leaves early leaves no kernel running behind
             self._stop(worker)
@@ -213,22 +235,7 @@ class Simulator:
             stopped = worker.receive(SOFT_STOP_S) is not None
         finally:  # also if a second interrupt comes meanwhile
             if not stopped:
-                worker.end()
-                self._worker = None
-
-    def _result(self, request: LaunchRequest, worker: _Worker, answer: dict[str, Any] | None) -> LaunchResult:
-        if answer is None:
-            self._worker = None
-            raise _death(request, worker)
-        if "refused" in answer:
-            raise KernelError(
-                _CODES["refused"],
-                f"the simulator cannot load '{request.kernel}' from {request.library.name}: {answer['refused']}",
-                data={"kind": "refused", "kernel": request.kernel},
-            )
-        if "error" in answer:
-            raise _kernel_error(request, answer["error"], _printed(answer))
-        return LaunchResult(answer["seconds"], answer["counters"], _printed(answer))
+                self._end(worker)
 
     def _forget(self) -> None:
         """Become a simulator that has not begun: in a forked child, worker and memory are the parent's."""
@@ -236,10 +243,11 @@ class Simulator:
         self._ended = threading.Event()
         self._ended.set()
         self.memory = Memory(self.memory.idle_limit)
-        if self._worker is not None:
-            self._worker.control.close()
-            self._worker.process.returncode = 0  # it is no child of this process: nothing to wait for
-            self._worker = None
+        for worker in self._workers.values():
+            worker.control.close()
+            worker.process.returncode = 0  # it is no child of this process: nothing to wait for
+        self._workers = {}
+        self._running = None
 
 
 _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
@@ -259,8 +267,7 @@ class _Worker:
     def __init__(self, runtime: Path) -> None:
         self.control, theirs = socket.socketpair()
         self.errors = os.memfd_create("tilekit-worker-errors", os.MFD_CLOEXEC)
-        counting = os.memfd_create("tilekit-worker-blocks", os.MFD_CLOEXEC)
-        os.truncate(counting, mmap.PAGESIZE)
+        counting = shared_file("tilekit-worker-blocks", mmap.PAGESIZE)
         self._finished = mmap.mmap(counting, mmap.PAGESIZE)
         with theirs:
             self.process = subprocess.Popen(
@@ -272,22 +279,28 @@ class _Worker:
                 start_new_session=True,  # an interrupt of the terminal reaches us alone
             )
         os.close(counting)
+        self.began = 0.0  # the launch
         self.asked = False  # to stop the launch
         self.overdue = False  # it did not answer in time
+        self.garbled = False  # what came is no answer of the worker's
+        self._token = ""  # of the launch: what comes without it was not written by the worker
         self._known: set[int] = set()  # files that it has
-        self._pending = b""
+        self._pending = bytearray()
         self._sending = threading.Lock()
         self._readable = select.poll()
         self._readable.register(self.control, select.POLLIN)
 
-    def send_launch(self, request: LaunchRequest, closed: Sequence[int]) -> None:
+    def send_launch(self, request: LaunchRequest, open_files: Set[int]) -> None:
         self.asked = False
+        self.began = time.monotonic()
+        self._token = os.urandom(8).hex()
+        closed = list(self._known - open_files)
         self._finished[:_COUNT_BYTES] = bytes(_COUNT_BYTES)
         # a worker that is dead or dying is noticed when it does not answer
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._send_files(request.regions)
             self._known.difference_update(closed)
-            self._send({"say": "launch", "closed": closed, **_to_message(request)})
+            self._send({"say": "launch", "token": self._token, "closed": closed, **_to_message(request)})
 
     def ask_to_stop(self) -> None:
         self.asked = True
@@ -295,43 +308,82 @@ class _Worker:
             self._send({"say": "interrupt"})
 
     def receive(self, seconds: float | None, on_wait: Callable[[int], None] | None = None) -> dict[str, Any] | None:
-        """The answer to a launch; None if the worker has ended, or did not give it in time."""
+        """The answer to a launch; None if the worker has ended, did not give it in time, or wrote something else."""
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        while b"\n" not in self._pending:
+        begin = 0
+        while (end := self._pending.find(b"\n", begin)) < 0:
+            begin = len(self._pending)
             left = deadline - time.monotonic()
-            patience = left if on_wait is None else min(left, TICK_S)
-            if not self._readable.poll(None if patience == math.inf else max(0.0, patience) * 1e3):
-                if on_wait is None or time.monotonic() >= deadline:
-                    self.overdue = True
+            if self._readable.poll(max(0.0, min(left, TICK_S)) * 1e3):
+                try:
+                    data = self.control.recv(1 << 16)
+                except ConnectionResetError:
                     return None
+                if not data:
+                    return None
+                self._pending += data
+                self.garbled = begin > _MOST_BYTES
+                if self.garbled:
+                    return None
+            elif left <= TICK_S:
+                self.overdue = True
+                return None
+            elif self.has_ended() or self.is_stopped():
+                # the socket need not say so: a process that a kernel started may hold it open
+                if not self._readable.poll(0):
+                    return None
+            elif on_wait is not None:
                 on_wait(int.from_bytes(self._finished[:_COUNT_BYTES], sys.byteorder))
-                continue
-            try:
-                data = self.control.recv(1 << 16)
-            except ConnectionResetError:
-                return None
-            if not data:
-                return None
-            self._pending += data
-        line, self._pending = self._pending.split(b"\n", 1)
-        return json.loads(line)
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        answer = _decode(line)
+        self.garbled = answer.pop("token", None) != self._token
+        return None if self.garbled else answer
 
-    def end(self) -> int:
-        """See to it that the process has ended, and return its status: minus the signal that killed it."""
-        self.control.close()
+    def has_ended(self) -> bool:
+        """Whether the process has ended, of itself or not."""
         try:
-            status = self.process.wait(timeout=0.02)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            status = self.process.wait()
-        os.close(self.errors)
-        self._finished.close()
-        return status
+            return self._is_in(os.WEXITED)
+        except ChildProcessError:
+            return True  # somebody has waited for it in our stead
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the process, which then waits for another."""
+        try:
+            return self._is_in(os.WSTOPPED)
+        except ChildProcessError:
+            return False
+
+    def _is_in(self, state: int) -> bool:
+        return os.waitid(os.P_PID, self.process.pid, state | os.WNOHANG | os.WNOWAIT) is not None
+
+    def kill(self) -> None:
+        """Kill the process, and with it those that a kernel started in it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def end(self, patience: float = _LAST_STEP_S) -> int | None:
+        """See to it that the process has ended, and return its status: minus the signal that killed it.
+
+        None if it lived on for so many seconds after the end of its socket. May be called again.
+        """
+        if self.process.returncode is None:
+            self.control.close()
+            deadline = time.monotonic() + patience
+            while not (ended := self.has_ended()) and time.monotonic() < deadline:
+                time.sleep(1e-3)
+            self.kill()
+            self.process.wait()
+            os.close(self.errors)
+            self._finished.close()
+            return self.process.returncode if ended else None
+        return self.process.returncode
 
     def last_words(self) -> str:
-        """What the process wrote to its standard error."""
+        """What the process wrote to its standard error, if that is short: the last lines."""
         size = os.fstat(self.errors).st_size
-        return os.pread(self.errors, 2000, max(0, size - 2000)).decode(errors="replace").strip()
+        text = os.pread(self.errors, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode(errors="replace")
+        return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text).strip()
 
     def _send_files(self, regions: Sequence[Region]) -> None:
         new = {region.file.number: region.file for region in regions if region.file.number not in self._known}
@@ -350,6 +402,15 @@ class _Worker:
 
 def _encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    """The object that a line holds; an empty one if it holds anything else."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _to_message(request: LaunchRequest) -> dict[str, Any]:
@@ -390,6 +451,20 @@ def _printed(answer: dict[str, Any]) -> str:
     return answer.get("printed", "") + (
         f"\n({lost:,} more calls of printf: no room for what they print)\n" if lost else ""
     )
+
+
+def _result(request: LaunchRequest, worker: _Worker, answer: dict[str, Any] | None) -> LaunchResult:
+    if answer is None:
+        raise _death(request, worker)
+    if "refused" in answer:
+        raise KernelError(
+            _CODES["refused"],
+            f"the simulator cannot load '{request.kernel}' from {request.library.name}: {answer['refused']}",
+            data={"kind": "refused", "kernel": request.kernel},
+        )
+    if "error" in answer:
+        raise _kernel_error(request, answer["error"], _printed(answer))
+    return LaunchResult(answer["seconds"], answer["counters"], _printed(answer))
 
 
 def _kernel_error(request: LaunchRequest, error: dict[str, Any], printed: str) -> KernelError:
@@ -433,16 +508,21 @@ def _kernel_error(request: LaunchRequest, error: dict[str, Any], printed: str) -
 
 def _death(request: LaunchRequest, worker: _Worker) -> KernelError:
     """The error for a worker that did not answer, because it ended or had to be ended."""
-    words = worker.last_words()
-    status = worker.end()
+    words, stopped = worker.last_words(), worker.is_stopped()
+    status = worker.end(0.0 if stopped or worker.overdue or worker.garbled else _DYING_S)
+    late = worker.overdue or 0 < request.timeout_s <= time.monotonic() - worker.began
+    kind = "died"
     if worker.asked:
         kind, text = "interrupted", "the kernel was interrupted and did not stop by itself: its process was ended"
-    elif worker.overdue or status == _UNSTOPPABLE:
+    elif worker.overdue or (late and status == _UNSTOPPABLE):
         kind = "timeout"
         text = f"the kernel still ran after {request.timeout_s:g} s and did not stop by itself: its process was ended"
+    elif worker.garbled:
+        text = "the kernel wrote into the simulator's own connection: its process was ended"
+    elif stopped:
+        text = "the kernel stopped the simulator's process, which was ended"
     else:
-        cause = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        kind, text = "died", f"the simulator's process {cause}"
+        text = f"the simulator's process {_cause(status)}"
     return KernelError(
         _CODES[kind],
         f"kernel '{request.kernel}': {text}",
@@ -452,12 +532,31 @@ def _death(request: LaunchRequest, worker: _Worker) -> KernelError:
     )
 
 
+def _cause(status: int | None) -> str:
+    """Why a process is no more that nobody asked to end."""
+    match status:
+        case None:
+            return "closed its connection, and was ended"
+        case int() if status == _UNSTOPPABLE:
+            return "ended: the kernel had failed, and some of its threads could not be stopped"
+        case int() if status == _NOT_ALONE:
+            return "ended: the kernel left threads or processes of its own behind"
+        case int() if status < 0:
+            known = -status in set(signal.Signals)
+            return f"was killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
+        case _:
+            return f"ended with status {status}"
+
+
 def _tensor_name(request: LaunchRequest, error: dict[str, Any]) -> str | None:
     """The tensor that an error is about, a parameter or one in shared memory."""
     if error["is_shared"]:
-        return request.check.buffers[error["buffer"]].name if request.check and error["buffer"] >= 0 else None
-    tensors = [argument.name for argument in request.arguments if isinstance(argument, Pointer)]
-    return tensors[error["tensor"]] if error["tensor"] >= 0 else None
+        names = [buffer.name for buffer in request.check.buffers] if request.check else []
+        index = error["buffer"]
+    else:
+        names = [argument.name for argument in request.arguments if isinstance(argument, Pointer)]
+        index = error["tensor"]
+    return names[index] if 0 <= index < len(names) else None
 
 
 def _access(access: dict[str, Any], line: int | None) -> dict[str, Any]:
@@ -481,7 +580,10 @@ def _source_lines(library: Path, places: Sequence[dict[str, Any]]) -> list[int |
         return found
     # with -a each answer begins with the address
     command = [addr2line, "-a", "-i", "-e", str(library), *(hex(places[i]["pc"]) for i in unknown)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        return found
     for i, answer in zip(unknown, re.split(r"^0x[0-9a-f]+$", run.stdout, flags=re.MULTILINE)[1:], strict=False):
         line = re.search(r"\.cu:(\d+)", answer)
         found[i] = int(line[1]) if line else None

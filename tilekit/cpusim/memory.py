@@ -7,6 +7,7 @@ which the worker maps against guard pages: running over the end of a tensor then
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import mmap
 import os
@@ -59,8 +60,8 @@ class Memory:
 
     def __init__(self, idle_limit: int = 256 << 20) -> None:
         self.idle_limit = idle_limit
+        self.open: set[int] = set()  # numbers of the files that there are: what is not here, nobody should map
         self._idle: list[File] = []
-        self._closed: list[int] = []
 
     def allocate(self, nbytes: int, address: int = 0) -> Region:
         """Return a region for bytes that lie at `address` in this process; what it contains is anything."""
@@ -79,11 +80,6 @@ class Memory:
         while self._idle:
             self._close(self._idle.pop())
 
-    def take_closed(self) -> list[int]:
-        """Numbers of files that were closed since the last call: whoever maps them should stop."""
-        closed, self._closed = self._closed, []
-        return closed
-
     def _file(self, size: int) -> File:
         fitting = [file for file in self._idle if size <= file.size <= 2 * size]
         if fitting:
@@ -94,13 +90,21 @@ class Memory:
         if size > _available_memory():
             # the system would grant it, and kill somebody when the pages are touched
             raise MemoryError(f"no memory for {size} bytes shared with the CPU simulator")
-        descriptor = os.memfd_create("tilekit", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, size)
-        return File(descriptor, size)
+        file = File(shared_file("tilekit", size), size)
+        self.open.add(file.number)
+        return file
 
     def _close(self, file: File) -> None:
         file.close()
-        self._closed.append(file.number)
+        self.open.remove(file.number)
+
+
+def shared_file(name: str, size: int) -> int:
+    """An anonymous file of so many bytes for ever: if a kernel could cut it off, whoever reads it here would die."""
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor
 
 
 def _available_memory() -> int:

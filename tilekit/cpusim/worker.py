@@ -10,9 +10,11 @@ closed the socket.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import json
 import os
+import resource
 import socket
 import sys
 from collections import deque
@@ -410,8 +412,37 @@ class Conversation:
         self.control.sendall(json.dumps(message).encode() + b"\n")
 
 
+# What a kernel may take: memory, beside the stacks of its threads, and bytes written to any one file.
+MEMORY_SHARE = 0.75
+STACKS = 28000 * (128 << 10)  # the most that the runtime maps; most of them are never touched
+WRITTEN = 1 << 20
+MUCH = 1 << 46  # where the system does not say how much there is
+SIGINT, PR_SET_CHILD_SUBREAPER = 2, 36
+
+
+def confine() -> None:
+    """See to it that a kernel that takes too much, or goes wrong, costs this process and no other."""
+    libc.signal(SIGINT, None)  # without Python's handler: it would answer in the middle of a report
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a kernel starts stays in sight, whatever it does
+    with open("/proc/meminfo") as file:
+        available = next((int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable")), MUCH)
+    limits = (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, WRITTEN),
+        (resource.RLIMIT_DATA, STACKS + int(MEMORY_SHARE * available)),
+    )
+    for limit, most in limits:
+        _, hard = resource.getrlimit(limit)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (most, most))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where memory runs out all the same, the system ends this process first
+
+
 def main() -> None:
+    confine()
     control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     conversation = Conversation(control)
     simulator = Simulator(sys.argv[2], control.fileno(), int(sys.argv[3]))
     while (message := conversation.read()) is not None:
@@ -424,7 +455,7 @@ def main() -> None:
                     answer = {"error": INTERRUPTED} if conversation.pending else simulator.run(message)
                 except Refused as refusal:
                     answer = {"refused": str(refusal)}
-                conversation.write(answer)
+                conversation.write({"token": message["token"], **answer})
             case _:  # an interrupt that came too late
                 pass
 

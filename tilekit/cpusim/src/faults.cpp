@@ -44,9 +44,15 @@ Nearest nearest_tensor(const tk_launch& request, const uint8_t* address) {
   return nearest;
 }
 
-void describe_bad_access(tk_error& error, const Worker& worker, const uint8_t* address) {
+void describe_bad_access(tk_error& error, const Worker& worker, const Fault& fault) {
   const tk_launch& request = *worker.launch->request;
+  const uint8_t* const address = fault.address;
   Text message = message_of(error);
+  if (fault.code == SI_KERNEL) {  // the processor does not say which
+    error.kind = TK_SEGFAULT;
+    message.print("access to an address that no memory can have, or an instruction that is not allowed");
+    return;
+  }
   if (inside(address, worker.stacks, stacks_end(worker))) {
     error.kind = TK_STACK_OVERFLOW;
     message.print("stack overflow: the local arrays of one thread take more than %zu KiB",
@@ -63,10 +69,25 @@ void describe_bad_access(tk_error& error, const Worker& worker, const uint8_t* a
     return;
   }
   error.kind = TK_SEGFAULT;
-  message.print("access to address %p, which belongs to no tensor", static_cast<const void*>(address));
+  message.print("access to address 0x%zx, which belongs to no tensor", reinterpret_cast<size_t>(address));
+}
+
+const char* name_of(int signal) {
+  switch (signal) {
+    case SIGSEGV: return "SIGSEGV";
+    case SIGBUS: return "SIGBUS";
+    case SIGFPE: return "SIGFPE";
+    case SIGILL: return "SIGILL";
+    default: return "SIGTRAP";
+  }
 }
 
 void describe(tk_error& error, const Worker& worker, const Fault& fault) {
+  if (fault.code <= 0 && fault.signal != SIGUSR2) {  // sent by a function, not by the processor
+    error.kind = TK_FAIL;
+    message_of(error).print("the kernel raised the signal %s", name_of(fault.signal));
+    return;
+  }
   switch (fault.signal) {
     case SIGUSR2:
       describe_stop(error);
@@ -81,7 +102,7 @@ void describe(tk_error& error, const Worker& worker, const Fault& fault) {
       message_of(error).print("the kernel ran into code that must not be reached");
       break;
     default:
-      describe_bad_access(error, worker, fault.address);
+      describe_bad_access(error, worker, fault);
   }
 }
 
@@ -157,10 +178,11 @@ void on_signal(int signal, siginfo_t* info, void* raw_context) {
     }
   } else if (!on_fiber) {  // not the kernel's fault but ours: let the process die of it
     ::signal(signal, SIG_DFL);
+    raise(signal);  // what somebody sent would not come again
     return;
   }
   worker->critical = 0;
-  worker->fault = {signal, pc, sp, static_cast<const uint8_t*>(info->si_addr)};
+  worker->fault = {signal, info->si_code, pc, sp, static_cast<const uint8_t*>(info->si_addr)};
   move_to_fault_stack(context, *worker);
 }
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +31,8 @@ enum {
 };
 enum : size_t { kSignalStack = 64 * 1024, kSharedAlignment = 1024 };
 const double kStopPatience = 1.0;  // seconds; a thread that cannot be stopped for so long makes the process end
-const int kUnstoppable = 75;       // with this status, which the client knows
+// The statuses with which it ends, which the client knows.
+const int kUnstoppable = 75, kNotAlone = 76;
 const uint8_t kGuardFill = 0xa5;
 
 Worker* workers[kMaxWorkers];
@@ -384,6 +387,17 @@ void stop(const Launch& launch) {
   }
 }
 
+nlink_t count_threads() {  // each is a folder, whose `..` is a link to this one
+  struct stat tasks;
+  return stat("/proc/self/task", &tasks) ? 0 : tasks.st_nlink;
+}
+
+// Whether threads or processes that a kernel has started live on; `before` are the threads before the first worker.
+bool is_alone(nlink_t before) {
+  siginfo_t child;
+  return count_threads() <= before + worker_count && waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0;
+}
+
 // Blocks in order; with a seed, in an order drawn from it: every stride that has no divisor in common with the count
 // visits each block once.
 void choose_order(Launch& launch, uint64_t seed) {
@@ -422,6 +436,7 @@ void add_counters(tk_counters& to, const tk_counters& from) {
 
 TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   static const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  static const nlink_t threads = count_threads();
   static const bool handlers_installed = (install_signal_handlers(), true);
   (void)handlers_installed;
   memset(result, 0, sizeof *result);
@@ -455,6 +470,7 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   for (int i = 0; i < launch.worker_count; ++i) set_going(launch, *workers[i]);
   watch(launch, begin);
   stop(launch);
+  if (!is_alone(threads)) _exit(kNotAlone);
   result->seconds = now() - begin;
 
   global_free(launch.global_shadow);

@@ -131,6 +131,7 @@ struct Launch {
 // Something that a signal handler saw; told afterwards, outside of the handler.
 struct Fault {
   int signal;
+  int code;  // why
   const uint8_t *pc, *sp, *address;
 };
 
