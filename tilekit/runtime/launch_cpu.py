@@ -92,12 +92,15 @@ class CpuKernel:
         content: bytes,
         device: CpuDevice,
         line_buffers: Sequence[int] | None = None,
+        *,
+        edited: bool = False,
     ) -> None:
         # of a library that was built for check mode, for each line of the source the number of the tensor in
         # `manifest.shared` that it accesses; None for a library of the other kind
         self.line_buffers = line_buffers
         self.manifest = manifest
         self.device = device
+        self.edited = edited  # a person has changed its source, so it may do anything
         self._library = library
         self._content = content
         self._packer = Packer(manifest.kernel, manifest.params)
@@ -145,6 +148,7 @@ class CpuKernel:
                 os_threads=os_threads or config.available_cpus(),
                 seed=seed,
                 check=None if self.line_buffers is None else self._check(blocks, strict=strict),
+                edited=self.edited,
                 on_wait=None if on_wait is None else lambda finished: on_wait(finished, ran),
             )
             try:
