@@ -63,6 +63,10 @@ class Target:
         return self.name
 
 
+# blocks of a grid along x, y and z, and blocks of a cluster that every target with clusters has room for
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_CLUSTER = 8
+
 _KIB = 1024
 
 # usable shared memory per block, in KiB; family suffixes exist from Blackwell on, architecture suffixes from Hopper on

@@ -87,8 +87,8 @@ class SharedTensor(Tensor):
 
 
 # the tensors for which a layout is chosen, and what is chosen
-LaidOut: TypeAlias = "RegisterTensor | SharedTensor"
-Layout: TypeAlias = "RegisterLayout | SharedLayout"
+LaidOut: TypeAlias = RegisterTensor | SharedTensor
+Layout: TypeAlias = RegisterLayout | SharedLayout
 
 
 def _checked(

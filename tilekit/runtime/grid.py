@@ -13,11 +13,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tilekit.diag import LaunchError
+from tilekit.target import MAX_GRID
 
 Grid = tuple[int, int, int]
 GridFunction = Callable[..., Grid]
 
-LIMITS: Grid = (2**31 - 1, 65535, 65535)  # of CUDA, for x, y and z
 _MAX_LENGTH = 20_000  # of one expression: the parser is recursive
 
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
@@ -45,9 +45,9 @@ def compile_counts(expressions: Sequence[str], integers: Sequence[str]) -> Calla
 def check_grid(grid: Grid, kernel: str) -> None:
     """Refuse a grid that no GPU launches; a zero is fine, and means that there is nothing to do."""
     x, y, z = grid
-    if 0 <= x <= LIMITS[0] and 0 <= y <= LIMITS[1] and 0 <= z <= LIMITS[2]:
+    if 0 <= x <= MAX_GRID[0] and 0 <= y <= MAX_GRID[1] and 0 <= z <= MAX_GRID[2]:
         return  # every launch passes here
-    for axis, extent, limit in zip("xyz", grid, LIMITS, strict=True):
+    for axis, extent, limit in zip("xyz", grid, MAX_GRID, strict=True):
         if not 0 <= extent <= limit:
             wrong = "negative" if extent < 0 else f"more than the {limit} that CUDA allows"
             raise LaunchError("TK621", f"{kernel}: the grid has {extent} blocks along {axis}, {wrong}")

@@ -78,6 +78,19 @@ HOLLOW = "a: f32[32] = register_tensor()"
         ),
         (["if n:", "    pass"], "line 1: a condition must be bool, got int32"),
         (["while n:", "    pass"], "line 1: a condition must be bool, got int32"),
+        # what differs between threads
+        (
+            ["if thread_idx < i32(8):", "    sync()"],
+            "line 1: thread_idx differs from thread to thread, and every number is the same in all of them",
+        ),
+        (["k: i32 = thread_idx + n"], "line 1: thread_idx differs from thread to thread"),
+        (["for i in range(thread_idx):", "    sync()"], "line 1: thread_idx differs from thread to thread"),
+        (["while thread_idx < n:", "    sync()"], "line 1: thread_idx differs from thread to thread"),
+        (
+            [A, "store_global_generic(a, ptr=x, axes=[i], offset=i64(thread_idx))"],
+            "line 2: thread_idx differs from thread to thread",
+        ),
+        (["g: Global[f32[thread_idx]] = global_view(ptr=x)"], "line 1: thread_idx differs from thread to thread"),
         # instructions
         ([A, "b: f32[16] = add(a, a)"], "line 2: the result is float32[32], but out is float32[16]"),
         ([A, "b: i32[32] = add(a, a)"], "line 2: the result is float32[32], but out is int32[32]"),
@@ -163,6 +176,10 @@ def test_name_of_the_function_must_be_the_one_that_the_program_knows():
     assert refusal(prog).message == "the program knows function f by another name, g"
 
 
+def _grid(*blocks: int) -> tuple[scalar.Expr, ...]:
+    return tuple(map(scalar.int32, blocks))
+
+
 def changed(**changes) -> Program:
     return Program.create({"f": program("pass").function.replace(**changes)})
 
@@ -183,6 +200,9 @@ def test_parameter_stands_once():
         ({"num_warps": 0}, "a kernel has 1 to 32 warps, not 0"),
         ({"num_warps": 33}, "a kernel has 1 to 32 warps, not 33"),
         ({"cluster_blocks": (1, 0, 1)}, "the cluster along y must be a positive number, got 0"),
+        ({"cluster_blocks": (3, 3, 1)}, "a cluster has at most 8 blocks, not 9"),
+        ({"grid_blocks": _grid(1, 70000, 1)}, "the grid along y has 70000 blocks, not 0 to 65535"),
+        ({"grid_blocks": _grid(1, 1, -1)}, "the grid along z has -1 blocks, not 0 to 65535"),
         ({"param2divisibility": {scalar.var("k", dtypes.int32): 2}}, "a divisor is given for k, which is no parameter"),
     ],
 )

@@ -51,9 +51,7 @@ from tilekit.lowir.nodes import (
     Sub,
 )
 from tilekit.lowir.scalar import Expr, Var
-
-# the largest number of blocks along an axis of the grid, and the largest block coordinate plus one
-MAX_GRID = 2**31 - 1
+from tilekit.target import MAX_GRID
 
 # the boundary in bytes that every workspace begins at
 WORKSPACE_ALIGNMENT = 128
@@ -373,7 +371,7 @@ def _aligned_element(offset: Expr, nbytes: int, facts: Facts) -> Fact:
 def _block_index(extent: Expr, facts: Facts) -> Fact:
     # a launch computes the grid in integers without limit, the evaluator in wrapping ones
     exact = Facts(facts.variables, wraps=False).of(extent).high
-    return Fact.of(1, 0, max(min(max(exact, facts.of(extent).high), MAX_GRID) - 1, 0))
+    return Fact.of(1, 0, max(min(max(exact, facts.of(extent).high), max(MAX_GRID)) - 1, 0))
 
 
 def _stored(var: Var, divisor: int, analysis: Analysis) -> Fact | None:

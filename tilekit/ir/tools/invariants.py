@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from tilekit.diag import errors
 from tilekit.ir.inst import Instruction, Role
+from tilekit.ir.surface import describe
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
@@ -52,9 +55,46 @@ def _function_of_axes(inst: Instruction, expr: Expr | None) -> Callable[[tuple[V
     return apply
 
 
+_KINDS: Mapping[type[Tensor], str] = {
+    RegisterTensor: "a tile",
+    SharedTensor: "a shared tensor",
+    GlobalTensor: "a global tensor",
+}
+
+
+@functools.cache
+def kinds(cls: type[Instruction]) -> Mapping[str, tuple[type[Tensor], ...]]:
+    """The kinds of tensors that each operand and the output of an instruction may be, as its annotations say."""
+    create: Callable[..., Instruction] = getattr(cls, "create")  # noqa: B009 - subclasses have it, the base does not
+    hints = {**typing.get_type_hints(cls), "output": typing.get_type_hints(create).get("output")}
+    tensors = [name for name, role in cls.roles().items() if role in (Role.OPERAND, Role.INOUT)]
+    return {name: tuple(_tensors_in(hints[name])) for name in (*tensors, "output")}
+
+
+def _tensors_in(hint: Any) -> Iterable[type[Tensor]]:
+    parts = typing.get_args(hint)
+    if parts:
+        return [kind for part in parts for kind in _tensors_in(part)]
+    return [hint] if isinstance(hint, type) and issubclass(hint, Tensor) else []
+
+
+def _check_kinds(inst: Instruction) -> None:
+    for name, wanted in kinds(type(inst)).items():
+        value = getattr(inst, name)
+        for tensor in cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,):
+            if tensor is not None and wanted and not isinstance(tensor, wanted):
+                words = " or ".join(_KINDS.get(kind, kind.__name__) for kind in wanted)
+                raise errors.VerificationError(
+                    "TK194", f"{name} of {inst.opcode} must be {words}, got {describe(tensor)}"
+                )
+
+
 def check_instruction(inst: Instruction) -> None:
     """Raise a `TilekitError` where the parts of an instruction do not fit together."""
+    _check_kinds(inst)
     again = recreate(inst)
+    if again.output is not inst.output:
+        raise errors.VerificationError("TK194", f"{inst.opcode} gives no result, and here it has one")
     for name in inst.fields_of(Role.SCALAR):
         ours, wanted = (_types(getattr(one, name)) for one in (inst, again))
         if ours != wanted:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools import bounds, invariants, shared_contents
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
+from tilekit.target import MAX_CLUSTER, MAX_GRID
 
 
 def verify(prog: Program) -> None:
@@ -120,8 +122,13 @@ class _FunctionVerifier:
             for var in scalar.free_vars(extent):
                 if var not in func.params:
                     raise _error("TK191", f"the grid along {axis} uses {_name(var)}, which is no parameter", func.span)
+            blocks = scalar.constant_value(extent)
+            if blocks is not None and not 0 <= blocks <= (limit := MAX_GRID["xyz".index(axis)]):
+                raise _error("TK191", f"the grid along {axis} has {blocks} blocks, not 0 to {limit}", func.span)
             if cluster < 1:
                 raise _error("TK191", f"the cluster along {axis} must be a positive number, got {cluster}", func.span)
+        if (blocks := math.prod(metadata.cluster_blocks)) > MAX_CLUSTER:
+            raise _error("TK191", f"a cluster has at most {MAX_CLUSTER} blocks, not {blocks}", func.span)
         if not 1 <= metadata.num_warps <= 32:
             raise _error("TK191", f"a kernel has 1 to 32 warps, not {metadata.num_warps}", func.span)
         for var, divisor in metadata.param2divisibility.items():
@@ -267,6 +274,9 @@ class _FunctionVerifier:
     def _expr(self, expr: Expr, span: Span | None, bound: Iterable[Var] = ()) -> None:
         known = set(bound)
         for var in scalar.free_vars(expr):
+            if var is scalar.thread_idx():
+                message = "thread_idx differs from thread to thread, and every number is the same in all of them"
+                raise _error("TK195", message, span)
             if var in known or is_special(var):
                 continue
             if var not in self.scope:
@@ -381,6 +391,9 @@ class _FunctionVerifier:
     def _output(self, tensor: Tensor, span: Span | None) -> None:
         with self._placed(span):
             invariants.check_tensor(tensor, self._names.name(tensor))
+        if isinstance(tensor, GlobalTensor):
+            for expr in (*tensor.layout.shape, *tensor.layout.strides):
+                self._expr(expr, span)
         self._layout(tensor, span)
         self.made_at.setdefault(tensor, span)
         if self.facts is not None:
