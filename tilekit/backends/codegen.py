@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tilekit import dtypes
-from tilekit.backends import registry, shared_access, shared_steps
+from tilekit.backends import registry, shared_access, shared_limit, shared_steps
 from tilekit.backends.context import Context
 from tilekit.backends.emitters import cuda
 from tilekit.backends.shared_access import SharedView
@@ -119,6 +119,8 @@ def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
             at=prog.function.span,
             help="compile for another target, or pass CPU tensors to run the kernel in the simulator",
         )
+    if prog.function.metadata.cluster_blocks != (1, 1, 1):
+        raise errors.CodegenError("TK401", "clusters of blocks have no code", at=prog.function.span)
     return _Lowering(prog.function, target).run()
 
 
@@ -155,7 +157,7 @@ class _Lowering:
         read_only = [param.var for param in params if param.is_pointer and not param.written]
         kernel = names.legal(f"{func.name}_kernel")
         lent = tuple(self.workspaces.values())
-        self._check_shared()
+        shared_limit.check(func, self.shared, self.names, self.target)
         x, y, z = (scalar_eval.to_host(extent, scalar.name_hint) for extent in func.metadata.grid_blocks)
         return LoweredModule(
             module=context.builder.finish(kernel, [*func.params, *(w.var for w in lent)], read_only=read_only),
@@ -196,18 +198,6 @@ class _Lowering:
         self.spans.append(span)
         self.shared_of.append(accessed)
         return len(self.spans) - 1
-
-    def _check_shared(self) -> None:
-        needed, limit = self.shared.plan.nbytes, self.target.shared_memory_per_block
-        if needed > limit:
-            largest = max(
-                collect(self.func, AllocateSharedInst), key=lambda inst: inst.shared_output.nbytes, default=None
-            )
-            raise errors.CodegenError(
-                "TK402",
-                f"{self.func.name} needs {needed} bytes of shared memory, {self.target.name} has {limit} a block",
-                at=None if largest is None else largest.span,
-            )
 
     def lend(self, inst: AllocateGlobalInst) -> None:
         """Make a workspace a parameter of the kernel."""

@@ -31,10 +31,14 @@ from tilekit.target import Target
 
 @dataclass(frozen=True)
 class SharedPlan:
-    """The first byte of every allocated tensor and workspace, and before which steps a barrier must stand."""
+    """The first byte of every allocated tensor and workspace, and before which steps a barrier must stand.
+
+    `nbytes` is what a tensor, or an instruction for its workspace, takes.
+    """
 
     tensors: Mapping[SharedTensor, int]
     workspaces: Mapping[Instruction, int]
+    nbytes: Mapping[SharedTensor | Instruction, int]
     plan: Plan
 
     def needs_barrier(self, owner: Instruction | Stmt) -> bool:
@@ -48,6 +52,7 @@ def plan(func: Function, target: Target) -> SharedPlan:
     return SharedPlan(
         {tensor: found.offsets[buffer] for tensor, buffer in steps.tensors.items()},
         {inst: found.offsets[buffer] for inst, buffer in steps.workspaces.items()},
+        {owner: buffer.nbytes for owner, buffer in (*steps.tensors.items(), *steps.workspaces.items())},
         found,
     )
 
