@@ -179,12 +179,12 @@ class Kernel(tilus.Script):
         ),
         (
             "self.copy_async(g, s, offsets=[f, 0])",
-            "copy_async: an offset must be an integer, got float32",
+            "offsets needs integers or integer expressions, got a run-time float32",
             None,
         ),
         (
             "self.copy_async_wait_group(n)",
-            "copy_async_wait_group needs how many groups may be left, a compile-time integer, got a run-time int32",
+            "self.copy_async_wait_group: n needs an integer known at compile time, got a run-time int32",
             None,
         ),
         (

@@ -13,7 +13,7 @@ from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir import functions, scalar
 from tilekit.lowir.scalar import Expr
 
-Number: TypeAlias = "int | float | bool | Expr | dtypes.Literal"
+Number: TypeAlias = int | float | bool | Expr | dtypes.Literal
 
 
 class Surface:
@@ -151,16 +151,19 @@ def index(what: str, value: object) -> Expr:
     if isinstance(value, bool) or not isinstance(value, (int, Expr)):
         raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     expr = value if isinstance(value, Expr) else scalar.as_expr(value, dtypes.int32)
+    if not scalar.is_integer(scalar.dtype_of(expr)):
+        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
     # positions may lie below zero, and no type holds both those and what only uint64 holds
     return scalar.cast(expr, dtypes.int64) if scalar.dtype_of(expr) is dtypes.uint64 else expr
 
 
 def size(what: str, value: object) -> Expr:
-    """An extent or a stride: an integer, or an expression of one."""
-    extent = index(what, value)
-    if not scalar.is_integer(scalar.dtype_of(extent)):
-        raise errors.LanguageError("TK215", f"{what} needs integers or integer expressions, got {describe(value)}")
-    return extent
+    """An extent: an integer that is not negative, or an integer expression."""
+    expr = index(what, value)
+    known = scalar.constant_value(expr)
+    if known is not None and known < 0:
+        raise errors.LanguageError("TK104", f"{what} cannot be negative, got {known}")
+    return expr
 
 
 def check_offsets(op: str, rank: int, offsets: Sequence[Expr]) -> None:
@@ -188,10 +191,24 @@ def check_dims(op: str, rank: int, dims: Sequence[int], tile_rank: int) -> None:
         )
 
 
+def axes(what: str, dims: int | Sequence[int], rank: int) -> list[int]:
+    """One dimension or several of a tensor of `rank`, counted from the end if negative."""
+    given: list[object] = [dims] if isinstance(dims, int) else list(dims)
+    found: list[int] = []
+    for dim in given:
+        if isinstance(dim, bool) or not isinstance(dim, int):
+            raise errors.LanguageError(
+                "TK106" if isinstance(dim, Expr) else "TK215",
+                f"{what} needs integers known at compile time, got {describe(dim)}",
+            )
+        found.append(dim + rank if dim < 0 else dim)
+    return found
+
+
 def last_dims(rank: int, tile_rank: int, dims: Sequence[int] | None) -> list[int]:
     """The dimensions of a tensor that a tile runs along: those given, counted from the end if negative, or the last."""
     if dims is not None:
-        return [d + rank if d < 0 else d for d in dims]
+        return axes("dims", dims, rank)
     if tile_rank > rank:
         raise errors.LanguageError("TK213", f"a tile of {tile_rank} dimensions does not fit in a tensor of {rank}")
     return list(range(rank - tile_rank, rank))

@@ -14,6 +14,7 @@ from tilekit.lang import values
 from tilekit.lang.builder import Builder
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
+from tilekit.target import MAX_GRID
 
 NAMES = ("blocks", "warps", "cluster_blocks")
 _CONSTANT = "pass it to __init__, or annotate the parameter as int"
@@ -67,7 +68,7 @@ class Attributes:
         if not 1 <= len(extents) <= 3:
             raise errors.LanguageError("TK108", f"self.attrs.blocks needs one to three extents, got {len(extents)}")
         grid: list[Expr] = []
-        for extent in map(values.known, extents):
+        for axis, extent in enumerate(map(values.known, extents)):
             if not _is_integer(extent):
                 raise errors.LanguageError(
                     "TK108",
@@ -76,6 +77,12 @@ class Attributes:
                 )
             if not isinstance(extent, Expr) and extent < 0:
                 raise errors.LanguageError("TK108", f"self.attrs.blocks cannot be negative, got {extent}")
+            if not isinstance(extent, Expr) and extent > MAX_GRID[axis]:
+                raise errors.LanguageError(
+                    "TK108",
+                    f"self.attrs.blocks has {extent} blocks along {'xyz'[axis]}, more than {MAX_GRID[axis]}",
+                    help=None if axis == 0 else "put the largest extent first: a grid is long along x alone",
+                )
             grid.append(builder.expand(scalar.as_expr(extent)))
         one = scalar.constant(dtypes.int32, 1)
         return (*grid, *([one] * (3 - len(grid))))

@@ -19,7 +19,7 @@ from tilekit.diag.sources import Sources
 from tilekit.dtypes import DataType
 from tilekit.ir.surface import describe
 from tilekit.ir.tensor import RegisterTensor, Tensor
-from tilekit.lang import handover, methods, objects, operators, source, tensor_methods, values
+from tilekit.lang import handover, kinds, methods, objects, operators, source, tensor_methods, values
 from tilekit.lang.builder import Builder
 from tilekit.lang.classes import Class
 from tilekit.lang.frame import Frame
@@ -173,11 +173,12 @@ class Calls(Scopes):
                 help=f"did you mean {near}?" if near else f"its form is {name}{_form(signature)}",
             )
         try:
-            signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as problem:
             raise errors.LanguageError(
                 "TK104", f"{name}: {problem}", help=f"its form is {name}{_form(signature)}"
             ) from None
+        kinds.check(name, method.__func__, bound.arguments)
         given = {key: self._argument(value) for key, value in kwargs.items()}
         with self.explaining(*args, *kwargs.values()):
             return self.host(method, *map(self._argument, args), **given)

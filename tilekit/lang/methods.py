@@ -35,7 +35,7 @@ from tilekit.lang.cuda import Cuda
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
-Unroll: TypeAlias = 'int | Literal["all"] | None'
+Unroll: TypeAlias = int | Literal["all"] | None
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,8 @@ def binary(op: ast.AST, a: Any, b: Any, builder: Builder, out: RegisterTensor | 
     kind = type(op)
     if kind in (ast.Is, ast.IsNot):
         return HOST[kind](a, b)
+    if kind in (ast.FloorDiv, ast.Mod) and values.is_runtime(a) and _is_zero(b):
+        raise errors.LanguageError("TK714", f"{_shown(a)} {SYMBOLS[kind]} 0 divides by zero")
     if isinstance(a, RegisterTensor) or isinstance(b, RegisterTensor):
         return _tile_binary(kind, a, b, builder, out)
     return scalar_binary(kind, a, b)
@@ -165,6 +167,11 @@ def _dtype(value: Any) -> DataType | PointerType | None:
     return scalar.dtype_of(value) if isinstance(value, Expr) else None
 
 
+def _is_zero(value: Any) -> bool:
+    known = values.known(value)
+    return isinstance(known, int) and not isinstance(known, bool) and known == 0
+
+
 def _is_float(value: Any) -> bool:
     dtype = _dtype(value)
     return isinstance(value, float) if dtype is None else isinstance(dtype, DataType) and dtype.is_float()
@@ -191,10 +198,18 @@ def _tile_binary(kind: Op, a: Any, b: Any, builder: Builder, out: RegisterTensor
         return _tile_binary(ast.Lt if kind is ast.Gt else ast.LtE, b, a, builder, out)
     if kind not in TILE_CLASSES and kind not in TILE_OPS:
         raise _unsupported(kind, a, b)
+    if kind in (ast.LShift, ast.RShift) and isinstance(a, RegisterTensor):
+        _check_shift(kind, a.dtype, values.known(b))
     x, y = _tiles(kind, a, b, builder)
     if kind in TILE_CLASSES:
         return builder.emit(TILE_CLASSES[kind].create(x, y, out))
     return builder.emit(ElementwiseBinaryInst.create(x, y, TILE_OPS[kind], out))
+
+
+def _check_shift(kind: Op, dtype: DataType, amount: Any) -> None:
+    """Refuse to shift every element of a tile by a number of bits that it does not have."""
+    if isinstance(amount, int) and dtype.is_integer() and not 0 <= amount < dtype.nbits:
+        raise errors.LanguageError("TK722", f"{SYMBOLS[kind]} {amount} shifts {dtype}, which has {dtype.nbits} bits")
 
 
 def _tiles(kind: Op, a: Any, b: Any, builder: Builder) -> tuple[RegisterTensor, RegisterTensor]:

@@ -96,10 +96,7 @@ def _index(tensor: Tensor, dim: int, extent: int | Expr, value: Any) -> Expr | N
     known = values.known(value)
     if isinstance(known, int) and not isinstance(known, bool):
         return _constant(dim, values.known(extent), known)
-    at = index("a subscript", scalar.as_expr(value) if isinstance(value, dtypes.Literal) else value)
-    if not scalar.is_integer(scalar.dtype_of(at)):
-        raise errors.LanguageError("TK215", f"a subscript needs integers, got {describe(at)}")
-    return at
+    return index("a subscript", scalar.as_expr(value) if isinstance(value, dtypes.Literal) else value)
 
 
 def _constant(dim: int, extent: int | Expr, at: int) -> Expr:

@@ -263,7 +263,9 @@ class MemoryMethods(Surface):
                     "TK213",
                     f"global_view needs one stride per dimension: {len(extents)} extents, {len(strides)} strides",
                 )
-            layout = GlobalLayout(tuple(extents), tuple(scalar.cast(size("strides", s), dtypes.int64) for s in strides))
+            layout = GlobalLayout(
+                tuple(extents), tuple(scalar.cast(index("strides", s), dtypes.int64) for s in strides)
+            )
         return self._emit(GlobalViewInst.create(GlobalTensor.create(dtype, layout), ptr))
 
     def load_global(

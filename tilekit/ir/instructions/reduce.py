@@ -17,7 +17,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layouts import LayoutContext, broadcast_from
 from tilekit.ir.machine import Array, Machine, Steps
-from tilekit.ir.surface import Surface, require, result_tile
+from tilekit.ir.surface import Surface, axes, require, result_tile
 from tilekit.ir.tensor import RegisterTensor
 from tilekit.lowir import scalar, scalar_eval
 from tilekit.lowir.scalar import Expr
@@ -127,9 +127,9 @@ def _dims(op: str, x: RegisterTensor, dim: int | Sequence[int] | None) -> tuple[
     rank = len(x.shape)
     if dim is None:
         return tuple(range(rank))
-    given = [dim] if isinstance(dim, int) else list(dim)
-    dims = sorted(d + rank if d < 0 else d for d in given)
+    dims = sorted(axes("dim", dim, rank))
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
+        given = [dim] if isinstance(dim, int) else list(dim)
         raise errors.LanguageError("TK213", f"{op}: dim={given} are not distinct dimensions of a rank-{rank} tile")
     return tuple(dims)
 

@@ -116,6 +116,10 @@ class RegisterMethods(Surface):
             return self._emit(AllocateRegisterInst.create(tile))
         if isinstance(init, (Expr, dtypes.Literal)) or not callable(init):
             value = init
+            if not isinstance(value, (Expr, dtypes.Literal)) and not hasattr(value, "__float__"):
+                raise errors.LanguageError(
+                    "TK215", f"init needs a number, or a function of the position, got {describe(value)}"
+                )
             return self._emit(AllocateRegisterInst.create(tile, lambda _: typed(value, dtype)))
         arity = len(inspect.signature(init).parameters)
         if arity != len(tile.shape):

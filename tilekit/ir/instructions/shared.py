@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tilekit.diag import errors
 from tilekit.dtypes import DataType
@@ -13,7 +12,7 @@ from tilekit.ir.layout import ops
 from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.layouts import LayoutContext, Layouts, part_of, vectors_of, whole_of
 from tilekit.ir.machine import Array, Machine, Steps
-from tilekit.ir.surface import Surface, check_dims, check_offsets, describe, index, last_dims
+from tilekit.ir.surface import Surface, axes, check_dims, check_offsets, describe, index, last_dims
 from tilekit.ir.tensor import RegisterTensor, SharedTensor
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
@@ -437,7 +436,7 @@ class SharedMethods(Surface):
             TK213 where `dims` does not name each dimension once.
         """
         self._shared("permute", x)
-        return self._emit(PermuteSharedInst.create(x, _axes(x, dims)))
+        return self._emit(PermuteSharedInst.create(x, axes("dims", dims, len(x.shape))))
 
     def reshape_shared(self, x: SharedTensor, shape: Sequence[int]) -> SharedTensor:
         """Return a view of a shared tensor under another shape, its elements in row-major order; no element moves.
@@ -463,8 +462,3 @@ class SharedMethods(Surface):
         """
         self._shared("reshape_shared", x)
         return self._emit(ReshapeSharedInst.create(x, SharedTensor.create(x.dtype, tuple(shape))))
-
-
-def _axes(x: SharedTensor, dims: Sequence[Any]) -> list[int]:
-    rank = len(x.shape)
-    return [d + rank if d < 0 else d for d in dims]

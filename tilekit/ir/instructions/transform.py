@@ -17,9 +17,10 @@ from tilekit.ir.instructions.shared import PermuteSharedInst, ReshapeSharedInst,
 from tilekit.ir.layout import ops
 from tilekit.ir.layout.register_layout import RegisterLayout
 from tilekit.ir.layout.shapes import LayoutOperationError
+from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.layouts import LayoutContext, Layouts
 from tilekit.ir.machine import Array, Machine, Mask, Steps, Value
-from tilekit.ir.surface import Surface, check_offsets, describe, result_tile
+from tilekit.ir.surface import Surface, axes, check_offsets, describe, result_tile
 from tilekit.ir.tensor import LaidOut, Layout, RegisterTensor, SharedTensor, Tensor
 from tilekit.lowir.scalar import Expr
 
@@ -307,8 +308,10 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
 
     @staticmethod
     def create(x: LaidOut, layout: Layout) -> AnnotateLayoutInst:
-        if isinstance(x, RegisterTensor) is not isinstance(layout, RegisterLayout):
-            kind = "a register layout" if isinstance(x, RegisterTensor) else "a shared layout"
+        wanted, kind = (
+            (RegisterLayout, "a register layout") if isinstance(x, RegisterTensor) else (SharedLayout, "a shared layout")
+        )
+        if not isinstance(layout, wanted):
             raise errors.LanguageError("TK215", f"annotate_layout: {describe(x)} needs {kind}, got {layout}")
         if tuple(layout.shape) != x.shape:
             raise errors.LayoutError("TK301", f"a layout of shape {list(layout.shape)} cannot hold {describe(x)}")
@@ -380,10 +383,6 @@ def _check_distinct(op: str, dims: Sequence[int], rank: int, what: str) -> None:
         raise errors.LanguageError("TK213", f"{op}: dim={list(dims)} are not distinct {what}")
 
 
-def _list(dim: int | Sequence[int], rank: int) -> list[int]:
-    return [d + rank if d < 0 else d for d in ([dim] if isinstance(dim, int) else dim)]
-
-
 class TransformMethods(Surface):
     """The part of the kernel language that changes shapes, types and layouts of tiles."""
 
@@ -422,7 +421,7 @@ class TransformMethods(Surface):
             TK213 where one of them has another extent than 1.
         """
         self._tile("squeeze", x)
-        return self._emit(SqueezeInst.create(x, _list(dim, len(x.shape))))
+        return self._emit(SqueezeInst.create(x, axes("dim", dim, len(x.shape))))
 
     def unsqueeze(self, x: RegisterTensor, *, dim: int | Sequence[int]) -> RegisterTensor:
         """Return the tile with one or several dimensions of extent 1 added.
@@ -441,7 +440,7 @@ class TransformMethods(Surface):
         """
         self._tile("unsqueeze", x)
         rank = len(x.shape) + (1 if isinstance(dim, int) else len(dim))
-        return self._emit(UnsqueezeInst.create(x, _list(dim, rank)))
+        return self._emit(UnsqueezeInst.create(x, axes("dim", dim, rank)))
 
     def reshape(self, x: RegisterTensor, shape: Sequence[int]) -> RegisterTensor:
         """Return the elements of a tile, in row-major order, under another shape.
