@@ -26,7 +26,6 @@ ELSEWHERE = {
 }
 
 NOT_FOUND = {
-    "output_not_filled-three_of_four_rows_gathered": "register tiles are followed by the evaluator alone",
 }
 
 

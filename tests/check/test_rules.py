@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counts as a mistake, where one could see it either way."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import tilekit as tilus
-from tilekit import config, float32
+from tests.check.case import line_of
+from tests.kernels.test_softmax import SOFTMAX
+from tilekit import config, float32, int32
 from tilekit.diag import KernelError
-from tilekit.jit import session
+from tilekit.jit import session, unwritten
 
 
 class Overlapping(tilus.Script):
@@ -50,3 +54,57 @@ def test_blocks_that_write_the_same_value_are_launched_and_told_when_asked(sampl
     with pytest.raises(KernelError, match="a write after a write"):
         Again()(other, x, y)
     assert not y.any()
+
+
+class Rows(tilus.Script):
+    """A tile of four rows, of which the first `rows` are written, one after the other."""
+
+    def __call__(self, rows: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [2]
+        self.attrs.warps = 1
+        gx = self.global_view(x_ptr, dtype=float32, shape=[2, 4, 64])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[2, 4, 64])
+        tile = self.register_tensor(dtype=float32, shape=[4, 64])
+        tile[0] = self.load_global(gx, offsets=[self.blockIdx.x, 0, 0], shape=[64], dims=[2])
+        for i in self.range(1, rows):
+            tile[i] = self.load_global(gx, offsets=[self.blockIdx.x, i, 0], shape=[64], dims=[2])
+        self.store_global(gy, tile * 2.0, offsets=[self.blockIdx.x, 0, 0], dims=[1, 2])
+
+
+def test_a_register_tile_that_was_written_in_part_is_not_used():
+    handle, x, y = Rows(), torch.randn(2, 4, 64), torch.zeros(2, 4, 64)
+    assert handle.check(4, x, y).blocks == 2
+    with session.checking():
+        handle(4, x, y)
+    assert torch.equal(y, 2 * x)
+    with pytest.raises(KernelError, match=r"\[3, 0\] is stored, but was never written") as caught:
+        handle.check(3, x, y)
+    error = caught.value
+    assert (error.kind, error.data["index"], error.data["block"]) == ("uninitialized", (3, 0), (0, 0, 0))
+    assert "write every element first" in error.data["hint"]
+    source = Path(__file__).read_text().splitlines()
+    assert "self.store_global(gy, tile" in source[line_of(error) - 1]
+    y.fill_(7.0)
+    with session.checking(), pytest.raises(KernelError):
+        handle(3, x, y)
+    assert (y == 7.0).all()
+
+
+def test_only_kernels_that_write_tiles_in_parts_pay_for_it():
+    handle, x = SOFTMAX[torch.float32], torch.randn(4, 64)
+    handle.compile(4, 64, x, torch.empty_like(x))
+    assert not unwritten.fills_in_parts(handle.last.program)
+    rows = Rows()
+    rows.compile(4, x, x)
+    assert unwritten.fills_in_parts(rows.last.program)
+
+
+def test_the_look_at_register_tiles_is_a_short_one(monkeypatch):
+    """It ends by the clock and by the size of the tensors; what it did not see is not told."""
+    handle, x, y = Rows(), torch.randn(2, 4, 64), torch.zeros(2, 4, 64)
+    for limit, value in (("BUDGET_S", 0.0), ("LARGEST_BYTES", 100)):
+        with monkeypatch.context() as patch:
+            patch.setattr(unwritten, limit, value)
+            assert handle.check(3, x, y).blocks == 2
+    with pytest.raises(KernelError):
+        handle.check(3, x, y)

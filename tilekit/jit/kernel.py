@@ -22,7 +22,7 @@ from tilekit.events import Edited
 from tilekit.jit import assumed, held, observer, placing, precheck, session
 from tilekit.jit.observer import Identity
 from tilekit.runtime import device
-from tilekit.runtime.launch import CheckStats, LaunchStats
+from tilekit.runtime.launch import CheckStats, LaunchStats, OnWait
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Kernel:
             self._check_assumptions(arguments)
             seed = session.check_seed()
             if seed is not None and self.can_be_checked:
+                if self._fills_in_parts:  # nothing may change before all is known
+                    self._check(arguments, seed=seed)
                 self.last_run = self._checker.launch(arguments, seed=seed)
             else:
                 self._check_first(arguments)
@@ -195,11 +197,26 @@ class Kernel:
         values = list(arguments) if arguments else self._recalled()
         try:
             self._check_assumptions(values)
-            ran = self._checker.launch(values, sample=None if blocks == "all" else blocks, seed=seed, keep=False)
+            ran = self._check(values, sample=None if blocks == "all" else blocks, seed=seed)
         except KernelError as error:
             raise self._reported(error, checked=True) from error.__cause__
         self._found_nothing(checked=True)
         return ran.check or CheckStats(0, 0, seed, 0.0)
+
+    def _check(
+        self, arguments: Sequence[Any], *, sample: int | None = None, seed: int, on_wait: OnWait | None = None
+    ) -> LaunchStats:
+        """Check a launch on copies of the arguments: the memory that it uses, and then its registers."""
+        ran = self._checker.launch(arguments, sample=sample, seed=seed, keep=False, on_wait=on_wait)
+        if self._fills_in_parts:
+            unwritten = importlib.import_module("tilekit.jit.unwritten")
+            unwritten.refuse_unwritten_elements(self.program, arguments, waits=self._checker.waits, seed=seed)
+        return ran
+
+    @cached_property
+    def _fills_in_parts(self) -> bool:
+        """Whether a tile may be used half filled; of an edit nobody knows."""
+        return not self.patched and importlib.import_module("tilekit.jit.unwritten").fills_in_parts(self.program)
 
     def watch(
         self,
@@ -357,6 +374,7 @@ class Kernel:
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
+        self.__dict__.pop("_fills_in_parts", None)
         self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
