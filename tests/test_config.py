@@ -127,9 +127,11 @@ def test_every_option_can_be_set_and_read():
     option.cpu.threads(1)
     option.cpu.check_blocks(3)
     option.cache_dir("/x")
+    option.cache_limit(10**6)
     values = {name: option.get_option(name) for name in config.OPTIONS}
     assert values == {
         "cache_dir": Path("/x"),
+        "cache_limit": 10**6,
         "parallel_workers": 3,
         "bench_warmup": 0,
         "bench_repeat": 7,

@@ -89,6 +89,9 @@ def default_cache_dir() -> Path:
     return base / "tilekit"
 
 
+DEFAULT_CACHE_LIMIT = 10 * 10**9
+
+
 def unwritable_cache(folder: Path, error: OSError) -> ConfigError:
     """The error for a cache that the system refuses to write; whoever writes into it raises this one."""
     return ConfigError(
@@ -111,6 +114,10 @@ class Config:
 
     cache_dir: Path = field(
         default_factory=default_cache_dir, metadata=_option("cache_dir", _path, "TILEKIT_CACHE_DIR", "TILUS_CACHE_DIR")
+    )
+    # bytes that the cache may hold; what was not used for longest goes first
+    cache_limit: int = field(
+        default=DEFAULT_CACHE_LIMIT, metadata=_option("cache_limit", _natural, "TILEKIT_CACHE_LIMIT")
     )
     parallel_workers: int = field(
         default_factory=available_cpus, metadata=_option("parallel_workers", _positive, "TILUS_PARALLEL_WORKERS")

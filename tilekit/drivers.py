@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The route of a kernel on one page: verify, optimize tiles, lower, optimize Hidet IR, print CUDA C, compile.
 
-`build_program` looks into the program cache before it starts, and publishes there what it made.
+`build_program` looks into the program cache before it starts, and publishes there what it made. A program may travel:
+`build_text(str(prog), …)` is the same for a program that another process transpiled, and gives the folder of its entry,
+which any process finds again with `runtime.compiled.find(text, …)`.
 """
 
 from __future__ import annotations
@@ -14,25 +16,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tilekit import textdiff
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
 from tilekit.cache import fingerprint
-from tilekit.cache.programs import ProgramCache, ProgramEntry
+from tilekit.cache.programs import ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
 from tilekit.diag import errors
+from tilekit.diag.span import Span
 from tilekit.events import Edited, Fanout, Sink, Stage
 from tilekit.ir.prog import Program
+from tilekit.ir.text import parser
 from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import gpu_child, launch_cpu
-from tilekit.runtime.launch import LaunchStats, OnWait
-from tilekit.runtime.launch_cpu import CpuKernel
-from tilekit.runtime.launch_cuda import CudaKernel
+from tilekit.runtime import compiled
+from tilekit.runtime.compiled import CompiledProgram, Facts
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
@@ -42,146 +43,6 @@ from tilekit.transforms import get_default_passes, run_passes
 from tilekit.transforms.recorder import Recorder
 
 INCLUDE = Path(__file__).parent / "include"
-
-SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
-# for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
-SHARED_OF_LINES = "module/shared.json"
-CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a summary says of a compiled kernel; on the CPU there are no registers to count."""
-
-    changed_passes: tuple[str, ...]
-    registers: int | None = None
-    spill_bytes: int | None = None
-    stack_bytes: int | None = None
-    shared_bytes: int = 0
-    compiler: str = ""
-
-
-@dataclass(frozen=True)
-class CompiledProgram:
-    """A program as it lies in the cache, with what its compile left in memory."""
-
-    entry: ProgramEntry
-    manifest: Manifest
-    facts: Facts
-    cached: bool
-    recorder: Recorder | None
-    # a person's edit that was compiled in place of `generated`
-    edit: Edited | None = None
-    generated: CompiledProgram | None = None
-
-    @property
-    def source(self) -> str:
-        return self.entry.text(SOURCE)
-
-    @property
-    def line_map(self) -> str:
-        """JSON: for each line of the source, where its instruction was written, or null."""
-        return self.entry.text(LINES)
-
-    def load_checked(self, config: Config) -> CheckRunner:
-        """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
-        compiler = host.require_compiler()
-        entry = self.entry if CHECKED in self.entry.files else build_checked(self.source, compiler, config)
-        cpu = launch_cpu.cpu_device(config.cache_dir, compiler)
-        lines = json.loads(self.entry.text(SHARED_OF_LINES))
-        kernel = CpuKernel(self.manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines)
-        return CheckRunner(kernel, config, waits="tk::lock_semaphore" in self.source)
-
-    def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
-        """Make it ready to launch; `index` counts the GPUs."""
-        if device is DeviceKind.CUDA:
-            kernel = CudaKernel(self.manifest, self.entry.files[CUBIN])
-            return kernel if self.edit is None else UnseenKernel(kernel, self.entry.files[CUBIN], index)
-        cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
-        kernel = CpuKernel(self.manifest, self.entry.path(LIBRARY), self.entry.files[LIBRARY], cpu)
-        return CpuRunner(kernel, config, cpu.build_seconds())
-
-
-# The first launch of an edited kernel on a GPU, where nobody may be there to interrupt it.
-UNSEEN_TIMEOUT_S = 10.0
-
-
-@dataclass
-class UnseenKernel:
-    """An edited kernel on a GPU: its first launch goes to a child process, which dies in our stead if it is wrong."""
-
-    kernel: CudaKernel
-    cubin: bytes
-    index: int
-    ended_well: bool = False
-
-    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
-        if self.ended_well:
-            return self.kernel.launch(arguments)
-        child = gpu_child.child(self.index)
-        stats = child.run(self.kernel.manifest, self.cubin, arguments, timeout_s=UNSEEN_TIMEOUT_S)
-        self.ended_well = True
-        return stats
-
-    def interrupt(self) -> None:
-        """Stop the first launch; a later one runs in this process, where nothing stops it."""
-        gpu_child.child(self.index).interrupt()
-
-
-@dataclass(frozen=True)
-class CpuRunner:
-    """A kernel for the simulator, with the options that its launches take."""
-
-    kernel: CpuKernel
-    config: Config
-    # what building the simulator took, if this kernel is the first that needed it
-    simulator_seconds: float
-
-    def launch(self, arguments: Sequence[Any], /, *, on_wait: OnWait | None = None) -> LaunchStats:
-        return self.kernel.launch(
-            arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads, on_wait=on_wait
-        )
-
-    def interrupt(self) -> None:
-        """Stop the running launch; any thread may call."""
-        self.kernel.device.interrupt()
-
-
-@dataclass(frozen=True)
-class CheckRunner:
-    """A kernel for the simulator's check mode; `waits` says that its blocks wait for each other."""
-
-    kernel: CpuKernel
-    config: Config
-    waits: bool
-
-    def launch(
-        self,
-        arguments: Sequence[Any],
-        /,
-        *,
-        sample: int | None = None,
-        seed: int = 0,
-        keep: bool = True,
-        strict: bool = True,
-        timeout_s: float | None = None,
-        on_wait: OnWait | None = None,
-    ) -> LaunchStats:
-        """Run all blocks, or a sample; blocks that wait for others are never run without them."""
-        return self.kernel.launch(
-            arguments,
-            timeout_s=timeout_s or self.config.cpu_timeout,
-            os_threads=self.config.cpu_threads,
-            seed=seed,
-            sample=None if self.waits else sample,
-            keep=keep,
-            strict=strict,
-            on_wait=on_wait,
-        )
-
-    def interrupt(self) -> None:
-        """Stop the running launch; any thread may call."""
-        self.kernel.device.interrupt()
 
 
 @contextmanager
@@ -266,30 +127,62 @@ def build_program(
     on_stage
         Called with a few words as each stage begins.
     """
-    cache = ProgramCache(config.cache_dir)
-    toolchain = _toolchain(target, device, config)
-    text, options = str(prog), _options(target, device, config, toolchain)
-    key = cache.key({"program": text, "compiler": fingerprint.backend().digest(), **options})
-    entry = cache.lookup(key)
-    recorder: Recorder | None = None
-    if entry is None:
+    text = str(prog)
+    found = compiled.find(text, target, device, config)
+    if found is None:
         recorder = Recorder()
-        on_stage("passes")
-        source, lowered = generate_source(prog, target, [recorder, *sinks])
-        on_stage(f"compile with {toolchain.name}")
-        with _stage(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
-            made = toolchain.compile(source.text)
-        changed = tuple(step.name for step in recorder.steps if step.changed)
-        files = {
-            "program.txt": text.encode(),
-            **_files(options, _manifest(lowered, target), changed, source.text, _line_map(source, lowered), made),
-            SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
-            **(recorder.dump() if config.dump_ir else {}),
-        }
-        entry = cache.publish(key, files)
-    compiled = _compiled(entry, cached=recorder is None, recorder=recorder)
-    edit = Fanout(sinks).codegen(compiled.source)
-    return compiled if edit is None else build_edited(compiled, edit, target, device, config)
+        found = _build(prog, text, target, device, config, recorder, sinks, on_stage)
+    edit = Fanout(sinks).codegen(found.source)
+    return found if edit is None else build_edited(found, edit, target, device, config)
+
+
+def build_text(text: str, target: Target, device: DeviceKind, config: Config) -> Path:
+    """Compile a program from its text, or find it in the cache; return the folder of its entry.
+
+    Nothing but text and folders travels, so any process may do it for any other that shares the cache. Errors are
+    placed at lines of the text.
+
+    Parameters
+    ----------
+    text
+        What a program prints as; see `JitInstance.specialized(i).text`.
+    target, device, config
+        As for `build_program`.
+    """
+    found = compiled.find(text, target, device, config)
+    if found is None:
+        found = _build(parser.parse_program(text), text, target, device, config, Recorder(), (), lambda _: None)
+    return found.entry.folder
+
+
+def _build(
+    prog: Program,
+    text: str,
+    target: Target,
+    device: DeviceKind,
+    config: Config,
+    recorder: Recorder,
+    sinks: Sequence[Sink],
+    on_stage: Callable[[str], None],
+) -> CompiledProgram:
+    """Compile a program that the cache does not have."""
+    toolchain = _toolchain(target, device, config)
+    options = compiled.options_of(target, device, config)
+    on_stage("passes")
+    source, lowered = generate_source(prog, target, [recorder, *sinks])
+    on_stage(f"compile with {toolchain.name}")
+    with _stage(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
+        made = toolchain.compile(source.text)
+    changed = tuple(step.name for step in recorder.steps if step.changed)
+    lines = _line_map(prog, source, lowered)
+    files = {
+        compiled.PROGRAM: text.encode(),
+        **_files(options, _manifest(lowered, target), changed, source.text, lines, made),
+        compiled.SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
+        **(recorder.dump() if config.dump_ir else {}),
+    }
+    entry = compiled.cache_of(config).publish(compiled.key_of_program(text, options), files)
+    return compiled.of_entry(entry, cached=False, recorder=recorder)
 
 
 def build_edited(
@@ -300,10 +193,9 @@ def build_edited(
     The key holds the digest of the text, so the edit is never served to anybody who did not make it. What is written
     through any pointer is copied back: nobody knows what an edit writes.
     """
-    cache = ProgramCache(config.cache_dir)
-    toolchain = _toolchain(target, device, config)
-    options = {**_options(target, device, config, toolchain), "edited": edit.provenance}
-    key = cache.key({"generated": generated.entry.key, "text": edit.text, "toolchain": toolchain.identity})
+    cache, toolchain = compiled.cache_of(config), _toolchain(target, device, config)
+    options = {**compiled.options_of(target, device, config), "edited": edit.provenance}
+    key = key_of({"generated": generated.entry.key, "text": edit.text, "toolchain": options["toolchain"]})
     entry = cache.lookup(key)
     cached = entry is not None
     if entry is None:
@@ -314,8 +206,9 @@ def build_edited(
         manifest = replace(generated.manifest, params=params)
         files = _files(options, manifest, generated.facts.changed_passes, edit.text, lines, made)
         # nobody knows which tensor an edited line means
-        entry = cache.publish(key, {**files, SHARED_OF_LINES: _json([])})
-    return replace(_compiled(entry, cached=cached, recorder=generated.recorder), edit=edit, generated=generated)
+        entry = cache.publish(key, {**files, compiled.SHARED_OF_LINES: _json([])})
+    made_of_it = compiled.of_entry(entry, cached=cached, recorder=generated.recorder)
+    return replace(made_of_it, edit=edit, generated=generated)
 
 
 def _check_entry(edit: Edited, kernel: str) -> None:
@@ -329,26 +222,15 @@ def _check_entry(edit: Edited, kernel: str) -> None:
             )
 
 
-def _carried_lines(generated: CompiledProgram, text: str) -> list[list[Any] | None]:
+def _carried_lines(generated: CompiledProgram, text: str) -> list[int | None]:
     """The line map of the generated source, carried to the lines of an edited text that it shares with it."""
     old, new = generated.source.splitlines(), text.splitlines()
-    known: list[list[Any] | None] = json.loads(generated.line_map)
-    lines: list[list[Any] | None] = [None] * len(new)
+    known: list[int | None] = json.loads(generated.line_map)
+    lines: list[int | None] = [None] * len(new)
     for run in textdiff.align(old, new):
         if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
             lines[run.right : run.right + run.count] = known[run.left : run.left + run.count]
     return lines
-
-
-def _options(target: Target, device: DeviceKind, config: Config, toolchain: CompilerChoice) -> dict[str, str]:
-    """What a compile depends on beside its program."""
-    return {
-        "target": target.name,
-        "device": device.value,
-        "toolchain": toolchain.identity,
-        "ptxas_optimization": str(not config.disable_ptxas_opt),
-        "dump_ir": str(config.dump_ir),
-    }
 
 
 def _files(
@@ -356,20 +238,20 @@ def _files(
     manifest: Manifest,
     changed_passes: tuple[str, ...],
     source: str,
-    lines: list[list[Any] | None],
+    lines: list[int | None],
     made: Made,
 ) -> dict[str, bytes]:
     """A cache entry, file by file."""
     facts = Facts(changed_passes=changed_passes, compiler=options["toolchain"], **made.figures)
     return {
-        "options.txt": "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
-        "manifest.json": manifest.to_json().encode(),
-        "facts.json": (json.dumps(asdict(facts), indent=2) + "\n").encode(),
-        SOURCE: source.encode(),
-        LINES: _json(lines),
-        LOG: made.log.encode(),
+        compiled.OPTIONS: "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
+        compiled.MANIFEST: manifest.to_json().encode(),
+        compiled.FACTS: (json.dumps(asdict(facts), indent=2) + "\n").encode(),
+        compiled.SOURCE: source.encode(),
+        compiled.LINES: _json(lines),
+        compiled.LOG: made.log.encode(),
         made.name: made.content,
-        **({} if made.checked is None else {CHECKED: made.checked}),
+        **({} if made.checked is None else {compiled.CHECKED: made.checked}),
     }
 
 
@@ -382,12 +264,6 @@ def record(prog: Program, target: Target) -> Recorder:
     recorder = Recorder()
     generate_source(prog, target, [recorder])
     return recorder
-
-
-def _compiled(entry: ProgramEntry, *, cached: bool, recorder: Recorder | None) -> CompiledProgram:
-    found: dict[str, Any] = json.loads(entry.text("facts.json"))
-    facts = Facts(**{**found, "changed_passes": tuple(found["changed_passes"])})
-    return CompiledProgram(entry, Manifest.from_json(entry.text("manifest.json")), facts, cached, recorder)
 
 
 # ------------------------------------------------------------------------------------------------------- toolchains
@@ -409,10 +285,9 @@ class Made:
 
 @dataclass(frozen=True)
 class CompilerChoice:
-    """The compiler for a device kind; `identity` is the part of the cache key that names it."""
+    """The compiler for a device kind."""
 
     name: str
-    identity: str
     stage: Stage
     compile: Callable[[str], Made]
 
@@ -421,9 +296,7 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
     if device is DeviceKind.CPU:
         compiler = host.require_compiler()
         compile_cpu = _for_cpu_and_check if config.cpu_check_blocks else _for_cpu
-        return CompilerChoice(
-            compiler.command[0], compiler.identity, Stage.HOST, lambda text: compile_cpu(text, compiler)
-        )
+        return CompilerChoice(compiler.command[0], Stage.HOST, lambda text: compile_cpu(text, compiler))
     module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
     options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt)
 
@@ -434,9 +307,9 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
             "spill_bytes": binary.spill_bytes,
             "stack_bytes": binary.stack_bytes,
         }
-        return Made(CUBIN, binary.cubin, binary.log, figures)
+        return Made(compiled.CUBIN, binary.cubin, binary.log, figures)
 
-    return CompilerChoice(config.toolchain.value, module.version(), Stage.PTXAS, compile_cuda)
+    return CompilerChoice(config.toolchain.value, Stage.PTXAS, compile_cuda)
 
 
 def _for_cpu_and_check(text: str, compiler: host.HostCompiler) -> Made:
@@ -453,18 +326,18 @@ def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> 
         source.write_text(text)
         build = compiler.build_checked if check else compiler.build_kernel
         built = build(source, library, include=INCLUDE)
-        return Made(LIBRARY, library.read_bytes(), built.log, {})
+        return Made(compiled.LIBRARY, library.read_bytes(), built.log, {})
 
 
 def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> ProgramEntry:
     """The library of a source for check mode, compiled or found in the cache."""
-    cache = ProgramCache(config.cache_dir)
-    headers = fingerprint.backend().digest()
-    key = cache.key({"checked": source, "toolchain": compiler.identity, "compiler": headers})
+    cache, headers = compiled.cache_of(config), fingerprint.compiler(config.cache_dir).backend
+    key = key_of({"checked": source, "toolchain": compiler.identity, "compiler": headers})
     entry = cache.lookup(key)
     if entry is None:
         made = _for_cpu(source, compiler, check=True)
-        entry = cache.publish(key, {SOURCE: source.encode(), LOG: made.log.encode(), CHECKED: made.content})
+        files = {compiled.SOURCE: source.encode(), compiled.LOG: made.log.encode(), compiled.CHECKED: made.content}
+        entry = cache.publish(key, files)
     return entry
 
 
@@ -491,10 +364,14 @@ def _shared_of_lines(source: Source, lowered: LoweredModule) -> list[int]:
     return [codegen.NO_INSTRUCTION if origin is None else lowered.shared_of[origin] for origin in source.lines]
 
 
-def _line_map(source: Source, lowered: LoweredModule) -> list[list[Any] | None]:
-    """For each line of the source, the place in the user's function that its instruction came from."""
-    rows: list[list[Any] | None] = []
-    for origin in source.lines:
-        span = None if origin is None else lowered.spans[origin]
-        rows.append(None if span is None else [span.function, span.line, span.col, span.end_line, span.end_col])
-    return rows
+def _line_map(prog: Program, source: Source, lowered: LoweredModule) -> list[int | None]:
+    """For each line of the source the line of the program's text that says what it does, counted from 0.
+
+    What that line was made from is the program's affair: where a person wrote it may change while the text does not.
+    """
+    first: dict[Span, int] = {}
+    for number, span in enumerate(prog.line_spans()):
+        if span is not None:
+            first.setdefault(span, number)
+    spans = (None if origin is None else lowered.spans[origin] for origin in source.lines)
+    return [None if span is None else first.get(span) for span in spans]

@@ -24,6 +24,11 @@ def cache_dir(dir_path: str | os.PathLike[str]) -> None:
     config.set_session_default("cache_dir", dir_path)
 
 
+def cache_limit(nbytes: int) -> None:
+    """Let the cache hold at most this many bytes; what was not used for longest goes first."""
+    config.set_session_default("cache_limit", nbytes)
+
+
 def parallel_workers(n: int) -> None:
     """Compile in at most this many processes at once."""
     config.set_session_default("parallel_workers", n)

@@ -123,8 +123,10 @@ def test_the_folder_may_be_deleted_between_two_calls(scale, cache):
     handle = scale()
     run(handle)
     shutil.rmtree(cache)
-    run(handle)
     assert not run(scale())
+    shutil.rmtree(cache)
+    run(handle)
+    assert run(scale()), "the handle has written what it holds"
 
 
 def test_targets_and_devices_share_nothing(scale):

@@ -3,28 +3,44 @@
 
 A folder that misses a file, or whose file is not what `entry.json` says, is no entry: damage is a miss, and the next
 publisher replaces it. An entry holds its files in memory, so the folder may be deleted at any time, also while its
-kernel is in use.
+kernel is in use; `restore` writes it again. Where the cache cannot be written, the entry lives in memory alone: one
+warning says so.
+
+    found = ProgramCache(root).lookup(key)               # or None
+    entry = ProgramCache(root).publish(key, files)       # never raises for want of a disk
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tilekit import config
+from tilekit.cache import files as whole_files
+from tilekit.cache import size
+from tilekit.cache.files import beside
+from tilekit.config import DEFAULT_CACHE_LIMIT
 
+# its time of modification says when the entry was last used
 INDEX = "entry.json"
 _FORMAT = 1
 _KEY_DIGITS = 32
 _ATTEMPTS = 8  # how often the folder may change under us while we publish
+
+
+def key_of(parts: Mapping[str, str]) -> str:
+    """The name of what these parts determine: text of the program, target, options, versions, fingerprints."""
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        for piece in (name.encode(), parts[name].encode()):
+            digest.update(len(piece).to_bytes(8, "little"))
+            digest.update(piece)
+    return digest.hexdigest()[:_KEY_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -46,18 +62,10 @@ class ProgramEntry:
 class ProgramCache:
     """The entries under one cache folder; it keeps nothing in memory, so any number of them may share a folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limit: int = DEFAULT_CACHE_LIMIT) -> None:
         self.root = root
+        self.limit = limit
         self.programs = root / "programs"
-
-    def key(self, parts: Mapping[str, str]) -> str:
-        """The name of what these parts determine: text of the program, target, options, versions, fingerprints."""
-        digest = hashlib.sha256()
-        for name in sorted(parts):
-            for piece in (name.encode(), parts[name].encode()):
-                digest.update(len(piece).to_bytes(8, "little"))
-                digest.update(piece)
-        return digest.hexdigest()[:_KEY_DIGITS]
 
     def lookup(self, key: str) -> ProgramEntry | None:
         """Return the entry, if it is there and whole."""
@@ -69,20 +77,31 @@ class ProgramCache:
             files = {name: _read_checked(folder, name, digest) for name, digest in index["files"].items()}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
+        size.used(folder / INDEX)
         return ProgramEntry(key, folder, files)
 
     def publish(self, key: str, files: Mapping[str, bytes]) -> ProgramEntry:
         """Make the entry and return it; who loses the race against another process gets the winner's."""
         try:
-            return self._publish(key, files)
+            entry = self._publish(key, files)
         except OSError as error:
-            raise config.unwritable_cache(self.root, error) from error
+            whole_files.warn_unwritable(self.root, error)
+            return ProgramEntry(key, self.programs / key, dict(files))
+        size.added(self.root, sum(map(len, files.values())), self.limit)
+        return entry
+
+    def restore(self, entry: ProgramEntry) -> bool:
+        """Write an entry again whose folder was deleted while it was in use; whether that was so."""
+        if os.path.exists(f"{entry.folder}/{INDEX}"):
+            return False
+        self.publish(entry.key, entry.files)
+        return True
 
     def _publish(self, key: str, files: Mapping[str, bytes]) -> ProgramEntry:
         folder = self.programs / key
         for _ in range(_ATTEMPTS):
             self.programs.mkdir(parents=True, exist_ok=True)
-            draft = _beside(folder)
+            draft = beside(folder)
             try:
                 draft.mkdir()
                 _write(draft, key, files)
@@ -93,7 +112,7 @@ class ProgramCache:
                     return winner
                 if self.programs.is_dir() and draft.is_dir() and not folder.exists():
                     raise  # nobody took the name and nobody deleted the cache: the disk itself refuses
-                _set_aside(folder)
+                size.delete(folder)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
         raise OSError(f"{folder} changed {_ATTEMPTS} times while it was written")
@@ -121,18 +140,6 @@ def _write(draft: Path, key: str, files: Mapping[str, bytes]) -> None:
         "files": {name: _digest(files[name]) for name in sorted(files)},
     }
     (draft / INDEX).write_text(json.dumps(index, indent=2) + "\n")
-
-
-def _set_aside(folder: Path) -> None:
-    """Take a damaged entry out of the way in one step, so that nobody sees half of it, then delete it."""
-    away = _beside(folder)
-    with contextlib.suppress(OSError):
-        folder.rename(away)
-    shutil.rmtree(away, ignore_errors=True)
-
-
-def _beside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _is_inside(name: str) -> bool:

@@ -61,6 +61,10 @@ class Sources:
     def register(self, name: str, code: CodeType) -> None:
         self._codes[name] = code
 
+    def code(self, name: str) -> CodeType | None:
+        """The code object of a function, if it was registered."""
+        return self._codes.get(name)
+
     def locate(self, span: Span) -> Location | None:
         code = self._codes.get(span.function)
         if code is None:

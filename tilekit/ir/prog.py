@@ -67,4 +67,12 @@ class Program(Node):
         return iter(self.functions.values())
 
     def __str__(self) -> str:
-        return "\n\n\n".join(printer.print_function(func) for func in self)
+        return _BETWEEN.join(printer.print_function(func) for func in self)
+
+    def line_spans(self) -> list[Span | None]:
+        """For each line of the program's text, the place that it was written at."""
+        found: list[Span | None] = []
+        for func in self:
+            between = _BETWEEN.count("\n") - 1 if found else 0
+            found += [*[None] * between, *printer.print_function_with_lines(func)[1]]
+        return found

@@ -217,7 +217,8 @@ class InstantiatedScript:
         if self.parameters.const_params:
             return
         try:
-            self._instance(arguments.JitKey((), (1,) * len(self.parameters.kernel_params))).require_program()
+            plain = arguments.JitKey((), (1,) * len(self.parameters.kernel_params))
+            self._instance(plain).require_program(config.resolve())
         except TilekitError as error:
             raise error.with_sources(self.sources).with_traceback(None) from None
 

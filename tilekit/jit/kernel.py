@@ -8,7 +8,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -18,19 +18,20 @@ from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.events import Edited
+from tilekit.events import Edited, Fanout
 from tilekit.jit import assumed, held, observer, placing, precheck, session
 from tilekit.jit.observer import Identity
-from tilekit.runtime import device
+from tilekit.jit.specialized import Specialized
+from tilekit.runtime import compiled, device
 from tilekit.runtime.launch import CheckStats, LaunchStats, OnWait
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.drivers import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.ir.prog import Program
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
     from tilekit.jit.watched import Watched
+    from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
@@ -65,7 +66,7 @@ class Kernel:
     """
 
     identity: Identity
-    program: Program
+    specialized: Specialized
     schedule: Mapping[str, Any]
     machine: Machine
     compiled: CompiledProgram | None
@@ -78,6 +79,8 @@ class Kernel:
     simulator_seconds: float = 0.0
     # what was said of the blocks that were checked before the first launch
     sample: str | None = None
+    # writes what `scripts/` and `specializations/` say of it; it is called again when someone deleted the cache
+    record: Callable[[], None] | None = None
     # the last thing that went wrong, until the source is another one or what found it finds nothing
     report: KernelError | None = None
     _made_checker: CheckRunner | None = None
@@ -86,11 +89,9 @@ class Kernel:
 
     @staticmethod
     def build(
-        identity: Identity, program: Program, schedule: Mapping[str, Any], machine: Machine, sources: Sources
+        identity: Identity, specialized: Specialized, schedule: Mapping[str, Any], machine: Machine, sources: Sources
     ) -> Kernel:
         """Compile, or find in the cache."""
-        # the compiler is loaded by the first kernel that needs it
-        drivers = importlib.import_module("tilekit.drivers")
         start = time.perf_counter()
         watchers = observer.observers()
 
@@ -99,10 +100,17 @@ class Kernel:
                 watcher.compiling(identity.script, name)
 
         kind = machine.device.kind
-        compiled: CompiledProgram | None = None
+        made: CompiledProgram | None = None
         try:
-            sinks = observer.sinks(identity)
-            compiled = drivers.build_program(program, machine.target, kind, machine.config, sinks, on_stage=stage)
+            sinks, where = observer.sinks(identity), (machine.target, kind, machine.config)
+            made = compiled.find(specialized.text, *where)
+            edit = None if made is None else Fanout(sinks).codegen(made.source)
+            if made is None:
+                # the compiler is loaded by the first kernel that needs it
+                drivers = importlib.import_module("tilekit.drivers")
+                made = drivers.build_program(specialized.program, *where, sinks, on_stage=stage)
+            elif edit is not None:
+                made = importlib.import_module("tilekit.drivers").build_edited(made, edit, *where)
         except ToolchainError as error:
             if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
                 raise
@@ -110,7 +118,7 @@ class Kernel:
             raise error.with_sources(sources) from error.__cause__
         except RecursionError:
             raise errors.too_deep().with_sources(sources) from None
-        kernel = Kernel(identity, program, schedule, machine, compiled, sources, time.perf_counter() - start)
+        kernel = Kernel(identity, specialized, schedule, machine, made, sources, time.perf_counter() - start)
         for watcher in watchers:
             watcher.compiled(kernel)
         return kernel
@@ -118,6 +126,7 @@ class Kernel:
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
         self._last_arguments = tuple(map(held.hold, arguments))
+        self._keep()
         if self.launches == 0:
             # it may have to build the simulator, or wait for a worker
             for watcher in observer.observers():
@@ -142,6 +151,12 @@ class Kernel:
         self.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
+
+    def _keep(self) -> None:
+        """Write what the cache had of this kernel again, if someone deleted it."""
+        made = self.compiled
+        if made is not None and compiled.cache_of(self.machine.config).restore(made.entry) and self.record is not None:
+            self.record()
 
     @cached_property
     def _runner(self) -> Runner:
@@ -269,12 +284,8 @@ class Kernel:
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
 
     def _check_assumptions(self, arguments: Sequence[Any]) -> None:
-        if self.can_be_checked and self._assumes:
+        if self.can_be_checked and self.specialized.assumes:
             assumed.refuse_what_is_false(self.program, arguments)
-
-    @cached_property
-    def _assumes(self) -> bool:
-        return assumed.assumes(self.program)
 
     def _check_first(self, arguments: Sequence[Any]) -> None:
         """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
@@ -418,9 +429,9 @@ class Kernel:
         """Where the instruction behind a line of `source.cu` (counted from 1) was written."""
         if self.compiled is None:
             return None
-        rows: list[list[Any] | None] = json.loads(self.compiled.line_map)
+        rows: list[int | None] = json.loads(self.compiled.line_map)
         row = rows[line - 1] if 0 < line <= len(rows) else None
-        return None if row is None else Span(*row)
+        return None if row is None else self.specialized.line_spans[row]
 
     @property
     def source(self) -> str:
@@ -444,10 +455,15 @@ class Kernel:
             return f"{gpus[index].name} (cuda:{index})" if index < len(gpus) else "no GPU: compiled only"
         return "CPU simulator" if self.compiled is not None else "NumPy evaluator, for want of a C++ compiler"
 
-    @cached_property
+    @property
+    def program(self) -> Program:
+        """The tile program, as it was transpiled."""
+        return self.specialized.written
+
+    @property
     def strided(self) -> frozenset[str]:
         """The pointers that are viewed with strides of the user's own."""
-        return frozenset(importlib.import_module("tilekit.ir.tools.views").strided_pointers(self.program))
+        return self.specialized.strided
 
     @cached_property
     def trace(self) -> Recorder:

@@ -18,7 +18,7 @@ from tilekit.diag.errors import KernelError, TilekitError
 from tilekit.jit import held
 
 if TYPE_CHECKING:
-    from tilekit.drivers import CheckRunner
+    from tilekit.runtime.compiled import CheckRunner
 
 LAUNCH_ANYWAY = "it was not launched; tilekit.option.cpu.check_blocks(0) launches without this check"
 SAMPLE_TIMEOUT_S = 5.0

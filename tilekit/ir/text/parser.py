@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tile IR read back from its text: `ast` parses, the constructors of the nodes build, nothing is evaluated.
 
-Every node gets the span of its own line in the text, counted from the function's `def`.
+Every node gets the span of its own line in the text, counted from the function's `def`, unless spans are given.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ = instructions  # importing them fills REGISTRY
 T = TypeVar("T")
 
 
-def parse_program(text: str) -> Program:
-    """The program that prints as `text`."""
+def parse_program(text: str, spans: Sequence[Span | None] | None = None) -> Program:
+    """The program that prints as `text`; with `spans`, one for each line, its nodes get these."""
     functions: dict[str, Function] = {}
     for node in _parsed(text):
         if node.name in functions:
             syntax.fail(node, f"there is already a function {node.name}")
-        functions[node.name] = _FunctionReader(node).function()
+        functions[node.name] = _FunctionReader(node, spans).function()
     return Program.create(functions)
 
 
@@ -63,8 +63,9 @@ def _parsed(text: str) -> Iterator[ast.FunctionDef]:
 class _FunctionReader:
     """Reads one function; a name means the same tensor or variable from its first line to its last."""
 
-    def __init__(self, node: ast.FunctionDef) -> None:
+    def __init__(self, node: ast.FunctionDef, spans: Sequence[Span | None] | None = None) -> None:
         self.node = node
+        self.spans = spans
         self.named: dict[str, Tensor | Var] = {}
 
     # ------------------------------------------------------------------------------------------------- functions
@@ -195,7 +196,7 @@ class _FunctionReader:
             case _:
                 syntax.fail(node, "expected an instruction or a statement of the tile IR")
 
-    def _item(self, target: ast.expr, type_: DataType | PointerType, value: ast.expr | None, span: Span) -> Stmt:
+    def _item(self, target: ast.expr, type_: DataType | PointerType, value: ast.expr | None, span: Span | None) -> Stmt:
         match value:
             case ast.Subscript(value=named, slice=index):
                 tensor, offsets = self._tensor(named), tuple(map(self.expr, syntax.elements(index)))
@@ -214,7 +215,7 @@ class _FunctionReader:
             syntax.fail(node, f"expected a tensor, but {ast.unparse(node)} is a scalar")
         return named
 
-    def _for(self, target: ast.expr, range_: ast.Call, body: list[ast.stmt], span: Span) -> Stmt:
+    def _for(self, target: ast.expr, range_: ast.Call, body: list[ast.stmt], span: Span | None) -> Stmt:
         if len(range_.args) != 1:
             syntax.fail(range_, "expected range(extent)")
         options = syntax.keywords(range_, "range", ("unroll",))
@@ -230,7 +231,7 @@ class _FunctionReader:
             self._declare(target, scalar.dtype_of(extent)), extent, self.block(body), unroll, span=span
         )
 
-    def _assign(self, target: ast.expr, value: ast.expr, span: Span) -> Stmt:
+    def _assign(self, target: ast.expr, value: ast.expr, span: Span | None) -> Stmt:
         named = self._named(target)
         if isinstance(named, Var):
             return stmts.AssignStmt(named, self.expr(value), span=span)
@@ -382,7 +383,9 @@ class _FunctionReader:
             syntax.fail(node, f"a tensor of {dtype} does not exist")
         return dtype
 
-    def span(self, node: ast.stmt | ast.expr) -> Span:
+    def span(self, node: ast.stmt | ast.expr) -> Span | None:
+        if self.spans is not None:
+            return self.spans[node.lineno - 1]
         return Span.of(node, self.node.name, self.node.lineno)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tilekit import drivers
-from tilekit.runtime import gpu_child
+from tilekit.runtime import compiled, gpu_child
 from tilekit.runtime.launch import LaunchStats
 
 
@@ -38,7 +37,7 @@ def counting(monkeypatch):
 
 @pytest.fixture
 def unseen(counting):
-    return drivers.UnseenKernel(counting, b"", 0)
+    return compiled.UnseenKernel(counting, b"", 0)
 
 
 def test_an_edited_kernel_runs_in_the_child_until_it_ended_well(counting, unseen):
@@ -54,5 +53,5 @@ def test_an_edited_kernel_runs_in_the_child_until_it_ended_well(counting, unseen
 
 def test_a_launch_in_the_child_has_a_limit(counting, unseen):
     unseen.launch([])
-    assert counting.limits == [drivers.UNSEEN_TIMEOUT_S]
-    assert 1 <= drivers.UNSEEN_TIMEOUT_S <= 60
+    assert counting.limits == [compiled.UNSEEN_TIMEOUT_S]
+    assert 1 <= compiled.UNSEEN_TIMEOUT_S <= 60

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the cache, written whole or not at all, while anybody may read, delete or write the same ones."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import warnings
+from pathlib import Path
+
+from tilekit import config
+
+
+def write(place: Path, content: bytes) -> None:
+    """Put a file there in one step; its folder is made if it is missing."""
+    draft = beside(place)
+    try:
+        try:
+            draft.write_bytes(content)
+        except FileNotFoundError:
+            draft.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(content)
+        draft.replace(place)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def link(place: Path, target: Path) -> None:
+    """Let `place` lead to `target`, by a relative way, in one step."""
+    way = os.path.relpath(target, place.parent)
+    if place.is_symlink() and os.readlink(place) == way:
+        return
+    draft = beside(place)
+    try:
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.symlink_to(way)
+        draft.replace(place)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def beside(place: Path) -> Path:
+    """A name for what is going to be renamed to `place`; it says which process made it, should that die."""
+    return place.with_name(f".{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+_told: set[Path] = set()
+
+
+def warn_unwritable(root: Path, error: OSError) -> None:
+    """Say once that a cache cannot be written; what would have gone there lives in this process alone."""
+    if root not in _told:
+        _told.add(root)
+        warnings.warn(str(config.unwritable_cache(root, error)), stacklevel=2)

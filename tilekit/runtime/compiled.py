@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled program as it lies in the cache, and made ready to launch. Nothing here needs the compiler.
+
+    found = compiled.find(text, target, device, config)     # text: that of the program, `str(prog)`; or None
+    found.load(device, config).launch(arguments)
+
+A process that finds all its kernels here and in `specializations/` never imports `drivers`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilekit.cache import fingerprint
+from tilekit.cache.programs import ProgramCache, ProgramEntry, key_of
+from tilekit.config import Config, Toolchain
+from tilekit.events import Edited
+from tilekit.runtime import gpu_child, launch_cpu
+from tilekit.runtime.launch import LaunchStats, OnWait
+from tilekit.runtime.launch_cpu import CpuKernel
+from tilekit.runtime.launch_cuda import CudaKernel
+from tilekit.runtime.manifest import Manifest
+from tilekit.runtime.tensors import DeviceKind
+from tilekit.target import Target
+from tilekit.toolchain import host, nvcc, nvrtc
+
+if TYPE_CHECKING:
+    from tilekit.transforms.recorder import Recorder
+
+PROGRAM, FACTS, MANIFEST, OPTIONS = "program.txt", "facts.json", "manifest.json", "options.txt"
+SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
+# for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
+SHARED_OF_LINES = "module/shared.json"
+CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a summary says of a compiled kernel; on the CPU there are no registers to count."""
+
+    changed_passes: tuple[str, ...]
+    registers: int | None = None
+    spill_bytes: int | None = None
+    stack_bytes: int | None = None
+    shared_bytes: int = 0
+    compiler: str = ""
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program as it lies in the cache, with what its compile left in memory."""
+
+    entry: ProgramEntry
+    manifest: Manifest
+    facts: Facts
+    cached: bool
+    recorder: Recorder | None
+    # a person's edit that was compiled in place of `generated`
+    edit: Edited | None = None
+    generated: CompiledProgram | None = None
+
+    @property
+    def source(self) -> str:
+        return self.entry.text(SOURCE)
+
+    @property
+    def line_map(self) -> str:
+        """JSON: for each line of the source the line of `program.txt` that it comes from, counted from 0, or null."""
+        return self.entry.text(LINES)
+
+    def load_checked(self, config: Config) -> CheckRunner:
+        """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
+        compiler, entry = host.require_compiler(), self.entry
+        if CHECKED not in entry.files:
+            # the compiler is loaded by the first kernel that needs it
+            entry = importlib.import_module("tilekit.drivers").build_checked(self.source, compiler, config)
+        cpu = launch_cpu.cpu_device(config.cache_dir, compiler)
+        lines = json.loads(self.entry.text(SHARED_OF_LINES))
+        kernel = CpuKernel(
+            self.manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines, edited=self.edit is not None
+        )
+        return CheckRunner(kernel, config, waits="tk::lock_semaphore" in self.source)
+
+    def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
+        """Make it ready to launch; `index` counts the GPUs."""
+        if device is DeviceKind.CUDA:
+            kernel = CudaKernel(self.manifest, self.entry.files[CUBIN])
+            return kernel if self.edit is None else UnseenKernel(kernel, self.entry.files[CUBIN], index)
+        cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
+        path, content = self.entry.path(LIBRARY), self.entry.files[LIBRARY]
+        kernel = CpuKernel(self.manifest, path, content, cpu, edited=self.edit is not None)
+        return CpuRunner(kernel, config, cpu.build_seconds())
+
+
+# The first launch of an edited kernel on a GPU, where nobody may be there to interrupt it.
+UNSEEN_TIMEOUT_S = 10.0
+
+
+@dataclass
+class UnseenKernel:
+    """An edited kernel on a GPU: its first launch goes to a child process, which dies in our stead if it is wrong."""
+
+    kernel: CudaKernel
+    cubin: bytes
+    index: int
+    ended_well: bool = False
+
+    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
+        if self.ended_well:
+            return self.kernel.launch(arguments)
+        child = gpu_child.child(self.index)
+        stats = child.run(self.kernel.manifest, self.cubin, arguments, timeout_s=UNSEEN_TIMEOUT_S)
+        self.ended_well = True
+        return stats
+
+    def interrupt(self) -> None:
+        """Stop the first launch; a later one runs in this process, where nothing stops it."""
+        gpu_child.child(self.index).interrupt()
+
+
+@dataclass(frozen=True)
+class CpuRunner:
+    """A kernel for the simulator, with the options that its launches take."""
+
+    kernel: CpuKernel
+    config: Config
+    # what building the simulator took, if this kernel is the first that needed it
+    simulator_seconds: float
+
+    def launch(self, arguments: Sequence[Any], /, *, on_wait: OnWait | None = None) -> LaunchStats:
+        return self.kernel.launch(
+            arguments, timeout_s=self.config.cpu_timeout, os_threads=self.config.cpu_threads, on_wait=on_wait
+        )
+
+    def interrupt(self) -> None:
+        """Stop the running launch; any thread may call."""
+        self.kernel.device.interrupt()
+
+
+@dataclass(frozen=True)
+class CheckRunner:
+    """A kernel for the simulator's check mode; `waits` says that its blocks wait for each other."""
+
+    kernel: CpuKernel
+    config: Config
+    waits: bool
+
+    def launch(
+        self,
+        arguments: Sequence[Any],
+        /,
+        *,
+        sample: int | None = None,
+        seed: int = 0,
+        keep: bool = True,
+        strict: bool = True,
+        timeout_s: float | None = None,
+        on_wait: OnWait | None = None,
+    ) -> LaunchStats:
+        """Run all blocks, or a sample; blocks that wait for others are never run without them."""
+        return self.kernel.launch(
+            arguments,
+            timeout_s=timeout_s or self.config.cpu_timeout,
+            os_threads=self.config.cpu_threads,
+            seed=seed,
+            sample=None if self.waits else sample,
+            keep=keep,
+            strict=strict,
+            on_wait=on_wait,
+        )
+
+    def interrupt(self) -> None:
+        """Stop the running launch; any thread may call."""
+        self.kernel.device.interrupt()
+
+
+def options_of(target: Target, device: DeviceKind, config: Config) -> dict[str, str]:
+    """What a compile depends on beside its program."""
+    return {
+        "target": target.name,
+        "device": device.value,
+        "toolchain": toolchain_identity(device, config),
+        "ptxas_optimization": str(not config.disable_ptxas_opt),
+        "dump_ir": str(config.dump_ir),
+        "compiler": fingerprint.compiler(config.cache_dir).backend,
+    }
+
+
+def toolchain_identity(device: DeviceKind, config: Config) -> str:
+    """The part of a key that names who compiles for this kind of device."""
+    if device is DeviceKind.CPU:
+        return host.require_compiler().identity
+    return nvcc.version() if config.toolchain is Toolchain.NVCC else nvrtc.version()
+
+
+def cache_of(config: Config) -> ProgramCache:
+    """The programs under the cache folder in force."""
+    return ProgramCache(config.cache_dir, config.cache_limit)
+
+
+def key_of_program(text: str, options: Mapping[str, str]) -> str:
+    """The key of the program with this text."""
+    return key_of({"program": text, **options})
+
+
+def find(text: str, target: Target, device: DeviceKind, config: Config) -> CompiledProgram | None:
+    """The program with this text, if it was compiled before for the same target, device, toolchain and options."""
+    entry = cache_of(config).lookup(key_of_program(text, options_of(target, device, config)))
+    return None if entry is None else of_entry(entry, cached=True)
+
+
+def of_entry(entry: ProgramEntry, *, cached: bool, recorder: Recorder | None = None) -> CompiledProgram:
+    """What an entry of the cache says."""
+    found: dict[str, Any] = json.loads(entry.text(FACTS))
+    facts = Facts(**{**found, "changed_passes": tuple(found["changed_passes"])})
+    return CompiledProgram(entry, Manifest.from_json(entry.text(MANIFEST)), facts, cached, recorder)
