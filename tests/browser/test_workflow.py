@@ -8,7 +8,7 @@ from tests.browser import lab
 pytestmark = pytest.mark.browser
 
 # a machine that runs other tests at the same time paints late
-BUSY = 3
+BUSY = 10
 
 CELL = """%%tilus
 import tilus

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilekit import config
 from tilekit.cpusim import build
 from tilekit.cpusim.client import LaunchRequest, LaunchResult, Pointer, Scalar, Simulator
 from tilekit.toolchain import host
@@ -36,7 +37,7 @@ def compiler() -> host.HostCompiler:
 
 @functools.cache
 def runtime() -> Path:
-    return build.build_runtime(scratch(), compiler()).library
+    return build.build_runtime(config.resolve().cache_dir, compiler()).library
 
 
 def library(source: str, *, check: bool = False) -> Path:

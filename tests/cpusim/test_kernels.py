@@ -100,7 +100,10 @@ def test_the_same_tensor_as_input_and_output_of_one_region(simulator):
     simulator.memory.release(region)
 
 
-@pytest.mark.parametrize("seed", [0, *np.random.default_rng().integers(1, 2**31, 3).tolist()])
+# processes that share the tests must agree on their names
+@pytest.mark.parametrize(
+    "seed", [0, *np.random.default_rng().integers(1, 2**31, 3).tolist()], ids=["in order", "one", "another", "a third"]
+)
 @pytest.mark.parametrize("os_threads", [1, 3])
 def test_row_sums_in_any_order(simulator, seed, os_threads):
     x = np.random.default_rng().integers(-100, 100, (37, 777)).astype(np.float32)

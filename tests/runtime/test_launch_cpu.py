@@ -74,7 +74,7 @@ def increment(build: Build) -> CpuKernel:
     return build(INCREMENT, *INCREMENT_PARAMS)
 
 
-@pytest.mark.parametrize("n", [1, 127, 128, 1000, random.randint(2, 5000)])
+@pytest.mark.parametrize("n", [1, 127, 128, 1000, random.randint(2, 5000)], ids=["1", "127", "128", "1000", "any"])
 def test_a_kernel_writes_its_output(increment: CpuKernel, n: int) -> None:
     x, y = torch.randn(n), torch.full((n + 1,), 7.0)
     stats = increment.launch([y[:n], x, n])

@@ -713,7 +713,7 @@ def test_whoever_waits_too_long_reads_and_does_not_write(folder: EditFolder, mon
     with files.locked(folder.path, 1.0):
         begin = time.monotonic()
         decision = folder.decide(G1)
-        assert time.monotonic() - begin < 1.0
+        assert 0.2 <= time.monotonic() - begin < 20.0
         assert (decision.tag, decision.text) == (Tag.PATCHED, U.decode())
         assert "another process holds" in decision.messages[-1]
         assert folder.decide(G2).tag is Tag.CANNOT_UPDATE
@@ -734,9 +734,7 @@ def test_a_process_that_dies_lets_go(folder: EditFolder) -> None:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         holder.kill()
         holder.wait()
-    begin = time.monotonic()
     assert folder.decide(G1).tag is Tag.INIT
-    assert time.monotonic() - begin < 1.0
 
 
 def compile_often(path: pathlib.Path, generated: str, times: int, failures: "multiprocessing.Queue[str]") -> None:
@@ -748,7 +746,10 @@ def compile_often(path: pathlib.Path, generated: str, times: int, failures: "mul
 
 
 @pytest.mark.parametrize("times", [60, pytest.param(500, marks=pytest.mark.slow)])
-def test_two_processes_with_different_texts_never_see_an_edit(folder: EditFolder, times: int) -> None:
+def test_two_processes_with_different_texts_never_see_an_edit(
+    folder: EditFolder, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edits, "PATIENCE_S", 60.0)  # on a busy disk the others' turns may take long
     failures: multiprocessing.Queue[str] = FORK.Queue()
     children = [FORK.Process(target=compile_often, args=(folder.path, text, times, failures)) for text in (G1, G2)]
     for child in children:
@@ -759,7 +760,8 @@ def test_two_processes_with_different_texts_never_see_an_edit(folder: EditFolder
     assert contents(folder).keys() == {"", BASE, LATEST}
 
 
-def test_threads_of_a_process_do_not_mix_either(folder: EditFolder) -> None:
+def test_threads_of_a_process_do_not_mix_either(folder: EditFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edits, "PATIENCE_S", 60.0)
     failures: multiprocessing.Queue[str] = FORK.Queue()
     texts = [f"generated {number}\n" for number in range(4)]
     threads = [threading.Thread(target=compile_often, args=(folder.path, text, 15, failures)) for text in texts]
