@@ -16,7 +16,10 @@ BASE_PYTHON ?= $(firstword $(shell for p in python3 python3.11 python3.12 python
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo "$$p"; done; true))
 
 TESTS ?=
+# how many processes run the tests; each takes a core and a gigabyte
+WORKERS ?= 2
 PYTEST := $(PYTHON) -m pytest $(TESTS)
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
 PORT ?= 8888
 SLOW_SAMPLE ?= 1
 SEED ?= 0
@@ -43,14 +46,21 @@ smoke: $(ENVIRONMENT)  ## a tuned matmul in the evaluator, in the CPU simulator,
 	@.ci/system-packages g++
 	@$(PYTHON) -m pytest -q -m 'not slow' tests/kernels/matmul/test_matmul_v2.py
 
-test: $(ENVIRONMENT)  ## smoke, then default, browser and nvcc tests (one file: make test TESTS=tests/ir/test_x.py)
-	@$(if $(TESTS),,$(MAKE) smoke)
+test: $(ENVIRONMENT)  ## smoke, then default, nvcc and browser tests (one file: make test TESTS=tests/ir/test_x.py)
 	@.ci/system-packages g++ chromium
+ifeq ($(TESTS),)
+	@$(MAKE) smoke
+	@status=0; \
+	$(PYTEST) --ignore=tests/browser $(SIDE_BY_SIDE) || status=1; \
+	$(PYTEST) tests/browser || status=1; \
+	exit $$status
+else
 	@$(PYTEST)
+endif
 
 test-slow: $(ENVIRONMENT)  ## slow tests (a tenth of them: SLOW_SAMPLE=0.1 SEED=7)
 	@.ci/system-packages g++ chromium
-	@$(PYTEST) -m 'slow and not gpu' --slow-sample=$(SLOW_SAMPLE) --slow-seed=$(SEED)
+	@$(PYTEST) -m 'slow and not gpu' $(if $(TESTS),,$(SIDE_BY_SIDE)) --slow-sample=$(SLOW_SAMPLE) --slow-seed=$(SEED)
 
 test-gpu: $(ENVIRONMENT)  ## tests on an NVIDIA GPU (with an interpreter of yours: PYTHON=python3)
 	@TILEKIT_REQUIRE=gpu $(PYTEST) -m gpu
