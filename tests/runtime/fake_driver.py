@@ -38,6 +38,9 @@ class FakeDriver:
     # (function, grid, block, shared, stream, first eight bytes of every parameter, context)
     launches: list[tuple[Any, ...]] = field(default_factory=list)
     parameters: int = 0
+    # what C code prints whenever somebody waits for a GPU
+    prints: str = ""
+    capturing: set[int] = field(default_factory=set)
 
     CUresult = CUresult
     CUdevice_attribute = CUdevice_attribute
@@ -89,8 +92,12 @@ class FakeDriver:
         _, self.current, _ = next(call for call in reversed(self.calls) if call[0] == "push" and call[2] == popped)
         return self.answer("cuCtxPopCurrent", popped)
 
+    def cuStreamIsCapturing(self, stream: int) -> tuple[Any, ...]:
+        return self.answer("cuStreamIsCapturing", int(stream in self.capturing))
+
     def cuCtxSynchronize(self) -> tuple[Any, ...]:
         self.calls.append(("synchronize", self.current))
+        ctypes.CDLL(None).printf(b"%s", self.prints.encode())
         return self.answer("cuCtxSynchronize")
 
     def cuModuleLoadData(self, image: bytes) -> tuple[Any, ...]:

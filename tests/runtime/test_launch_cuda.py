@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first half runs everywhere, on a driver that only remembers; the second, marked `gpu`, on the real one."""
 
+import ctypes
+import os
 import random
 import struct
 import subprocess
@@ -200,6 +202,58 @@ def test_a_fault_is_explained_once_and_then_named(fake: FakeDriver) -> None:
     assert str(second.value) == "TK629: cuda:0 (Fake 0, sm_90) has faulted before: restart the kernel"
 
 
+ARGUMENTS = (4096, 8192, 1.0, 1)
+
+
+def test_what_a_kernel_prints_is_collected_and_the_rest_goes_its_way(fake: FakeDriver, capfd) -> None:
+    fake.prints = "x is 3\n"
+    kernel = CudaKernel(SCALE, b"cubin", prints=True)
+    print("before", end=", ")
+    assert kernel.launch(ARGUMENTS, gpu=0, stream=0).printed == "x is 3\n"
+    os.write(1, b"after\n")
+    assert capfd.readouterr().out == "before, after\n"
+    fake.prints = "\n" * 1_000_000
+    assert kernel.launch(ARGUMENTS, gpu=0, stream=0).printed == fake.prints
+
+
+def test_a_kernel_that_prints_nothing_waits_for_nothing(fake: FakeDriver) -> None:
+    fake.prints = "of somebody else"
+    assert CudaKernel(SCALE, b"cubin").launch(ARGUMENTS, gpu=0, stream=0).printed == ""
+    assert ("synchronize", 0x1000) not in fake.calls
+
+
+def test_while_a_graph_is_captured_nothing_is_waited_for(fake: FakeDriver) -> None:
+    fake.capturing, fake.prints = {77}, "later\n"
+    kernel = CudaKernel(SCALE, b"cubin", prints=True)
+    assert kernel.launch(ARGUMENTS, gpu=0, stream=77).printed == "" and len(fake.launches) == 1
+    assert ("synchronize", 0x1000) not in fake.calls
+    assert kernel.launch(ARGUMENTS, gpu=0, stream=78).printed == "later\n"
+
+
+def test_what_was_printed_before_a_fault_is_told_with_it(fake: FakeDriver, capfd) -> None:
+    fake.prints = "so far\n"
+    fake.answers["cuCtxSynchronize"] = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    with pytest.raises(KernelError) as caught:
+        CudaKernel(SCALE, b"cubin", prints=True).launch(ARGUMENTS, gpu=0, stream=0)
+    assert caught.value.data["printed"] == "so far\n"
+    fake.answers["cuLaunchKernel"] = CUresult.CUDA_ERROR_INVALID_VALUE
+    with pytest.raises(LaunchError):
+        CudaKernel(SCALE, b"cubin", prints=True).launch(ARGUMENTS, gpu=0, stream=0)
+    os.write(1, b"on\n")
+    assert capfd.readouterr().out == "on\n", "the descriptor is the one that it was"
+
+
+def test_without_a_standard_output_a_kernel_still_runs() -> None:
+    code = (
+        "import os\nfrom tilekit.runtime.stdout import Collecting\nos.close(1)\n"
+        "with Collecting() as prints: os.write(2, b'ran')\n"
+        "os.write(2, repr(prints.text).encode())\n"
+        "try: os.fstat(1)\nexcept OSError: os.write(2, b' closed')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "ran'' closed"
+
+
 def test_threads_do_not_mix_their_arguments(fake: FakeDriver) -> None:
     kernel = CudaKernel(SCALE, b"cubin")
 
@@ -252,13 +306,19 @@ small(half* y, __nv_bfloat16* z, half a, __nv_bfloat16 b, int8_t c, double d, bo
 }
 
 extern "C" __global__ void __launch_bounds__(128)
+say(int32_t n)
+{
+  for (int32_t i = 0; i < n; ++i) if (threadIdx.x == 0) printf("line %d\\n", i);
+}
+
+extern "C" __global__ void __launch_bounds__(128)
 wild(float* y, int64_t far)
 {
   y[far + threadIdx.x] = 1.0f;
 }
 """
 
-Load = Callable[[Manifest], CudaKernel]
+Load = Callable[..., CudaKernel]
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +330,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
     here = target.best_for(device.require().gpus[0].capability)
     binary = nvrtc.compile(SOURCE, here, include=INCLUDE, options=Options(tmp_path_factory.mktemp("headers")))
-    return lambda manifest: CudaKernel(replace(manifest, target=here.name), binary.cubin)
+    return lambda manifest, **options: CudaKernel(replace(manifest, target=here.name), binary.cubin, **options)
 
 
 @pytest.mark.gpu
@@ -319,6 +379,19 @@ class TestOnGpu:
         graph.replay()
         torch.cuda.synchronize()
         assert torch.equal(y, 4 * x)
+
+    def test_what_it_prints_is_collected(self, load: Load, capfd) -> None:
+        kernel = load(Manifest("say", (Param("n", "int32"),), ("1", "1", "1"), 128, 0, "sm_90a"), prints=True)
+        for n in (3, 0, 2000):
+            assert kernel.launch([n]).printed == "".join(f"line {i}\n" for i in range(n))
+        assert capfd.readouterr().out == ""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            assert kernel.launch([2]).printed == ""
+        graph.replay()
+        torch.cuda.synchronize()
+        ctypes.CDLL(None).fflush(None)
+        assert capfd.readouterr().out == "line 0\nline 1\n"
 
     @pytest.mark.parametrize("kib", [1, 48, 99])
     def test_dynamic_shared_memory_is_there(self, load: Load, kib: int) -> None:

@@ -4,6 +4,9 @@
 A launch costs a few microseconds of Python: the arguments are packed into one buffer made at loading, and the list of
 pointers into it is made once. Nothing waits for the GPU, so a fault inside a kernel shows in a later call; whoever
 wants to know now calls `synchronize`.
+
+What a kernel prints the driver writes to the standard output of this process when somebody waits for the GPU. So the
+launch of a kernel that prints waits for its end, and collects it: see `CudaKernel`.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from tilekit.runtime.driver import DriverError
 from tilekit.runtime.launch import LAUNCHED, NOTHING_LAUNCHED, LaunchStats
 from tilekit.runtime.manifest import Manifest
 from tilekit.runtime.packing import Packer
+from tilekit.runtime.stdout import Collecting
 from tilekit.target import Suffix, Target
 
 _STATIC_SHARED_LIMIT = 48 * 1024  # above it, a kernel must ask for dynamic shared memory
@@ -116,11 +120,17 @@ def _give_back(there: Context, address: int) -> None:
 
 
 class CudaKernel:
-    """A compiled kernel, loaded on each GPU when it is first launched there."""
+    """A compiled kernel, loaded on each GPU when it is first launched there.
 
-    def __init__(self, manifest: Manifest, cubin: bytes) -> None:
+    With `prints`, a launch waits for the GPU and tells what was printed: the last megabyte, which is what the driver
+    keeps. While a graph is captured nobody may wait, and where standard output is closed nothing is printed at all:
+    then a launch tells nothing, and what a captured kernel prints goes to standard output by itself.
+    """
+
+    def __init__(self, manifest: Manifest, cubin: bytes, *, prints: bool = False) -> None:
         self.manifest = manifest
         self._cubin = cubin
+        self._prints = prints
         self._pointers = tuple(i for i, param in enumerate(manifest.params) if param.is_pointer)
         self._packer = Packer(manifest.kernel, manifest.params, manifest.lent)
         # workspaces, by GPU and stream: launches on one stream follow each other, those on others do not
@@ -151,12 +161,10 @@ class CudaKernel:
         on = there.stream(raw)
         if there.is_current():
             values += self._lend(there, sizes, (index, raw)) if sizes else []
-            self._start(there, function, grid, on, values)
-        else:  # a thread in which torch has not yet worked, or another GPU is current
-            with there:
-                values += self._lend(there, sizes, (index, raw)) if sizes else []
-                self._start(there, function, grid, on, values)
-        return LAUNCHED
+            return self._start(there, function, grid, on, values)
+        with there:  # a thread in which torch has not yet worked, or another GPU is current
+            values += self._lend(there, sizes, (index, raw)) if sizes else []
+            return self._start(there, function, grid, on, values)
 
     def _lend(self, there: Context, sizes: Sequence[int], where: tuple[int, int]) -> list[int]:
         """The addresses of workspaces at least so large; clean ones are zero, as every launch leaves them."""
@@ -174,7 +182,28 @@ class CudaKernel:
     def interrupt(self) -> None:
         """Nothing stops a launch on a GPU from within its process: it runs to its end."""
 
-    def _start(self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]) -> None:
+    def _start(
+        self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]
+    ) -> LaunchStats:
+        if not self._prints or int(there.ask("cuStreamIsCapturing", stream)):
+            self._enqueue(there, function, grid, stream, values)
+            return LAUNCHED
+        prints = Collecting()
+        try:
+            with prints:
+                self._enqueue(there, function, grid, stream, values)
+                there.ask("cuCtxSynchronize")
+        except KernelError as error:
+            error.data["printed"] = prints.text
+            raise
+        except BaseException:
+            sys.stdout.write(prints.text)
+            raise
+        return LaunchStats(printed=prints.text)
+
+    def _enqueue(
+        self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]
+    ) -> None:
         manifest, api = self.manifest, there.api
         with self._lock:
             self._packer.pack_into(self._buffer, values)
