@@ -265,6 +265,11 @@ class InstantiatedScript:
         """The layout of every tile of the last kernel, who chose it and why."""
         return self._last("layouts").layouts
 
+    @property
+    def printed(self) -> str:
+        """Everything that the last launch or check of the last kernel printed."""
+        return self._last("output").printed
+
     def _last(self, what: str) -> Kernel:
         if self.last is None:
             raise errors.ArgumentError(

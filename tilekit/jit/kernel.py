@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, Toolch
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited, Fanout
-from tilekit.jit import assumed, held, observer, placing, precheck, session
+from tilekit.jit import assumed, held, observer, placing, precheck, printing, session
 from tilekit.jit.observer import Identity
+from tilekit.jit.progress import Launching
 from tilekit.jit.specialized import Specialized
 from tilekit.runtime import compiled, device
 from tilekit.runtime.launch import CheckStats, LaunchStats, OnWait
@@ -84,6 +84,8 @@ class Kernel:
     # the last thing that went wrong, until the source is another one or what found it finds nothing
     report: KernelError | None = None
     _made_checker: CheckRunner | None = None
+    # everything that the last launch or check printed; on a GPU see CudaKernel
+    printed: str = ""
     # the arguments of the last call, as far as their owners keep them
     _last_arguments: tuple[Any, ...] | None = None
 
@@ -138,19 +140,31 @@ class Kernel:
             if seed is not None and self.can_be_checked:
                 if self._fills_in_parts:  # nothing may change before all is known
                     self._check(arguments, seed=seed)
-                self.last_run = self._checker.launch(arguments, seed=seed)
+                with self._launching(self.last_run) as on_wait:
+                    self.last_run = self._checker.launch(arguments, seed=seed, on_wait=on_wait)
             else:
                 self._check_first(arguments)
                 checked = False
-                self.last_run = self._runner.launch(arguments)
+                self.last_run = self._launch(arguments)
         except KernelError as error:
+            self.printed = str(error.data.get("printed", ""))
+            printing.show(self.printed)
             raise self._reported(error, checked=checked) from error.__cause__
         self._found_nothing(checked=checked)
-        # what a GPU prints from this process goes there by itself
-        sys.stdout.write(self.last_run.printed)
+        self.printed = self.last_run.printed
+        printing.show(self.printed)
         self.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
+
+    def _launch(self, arguments: Sequence[Any]) -> LaunchStats:
+        if not self.can_be_checked:
+            return self._runner.launch(arguments)
+        with self._launching(self.last_run) as on_wait:
+            return cast("CpuRunner", self._runner).launch(arguments, on_wait=on_wait)
+
+    def _launching(self, before: LaunchStats | None = None) -> Launching:
+        return Launching(self.script, self.machine.config.cpu_timeout, before)
 
     def _keep(self) -> None:
         """Write what the cache had of this kernel again, if someone deleted it."""
@@ -212,10 +226,14 @@ class Kernel:
         values = list(arguments) if arguments else self._recalled()
         try:
             self._check_assumptions(values)
-            ran = self._check(values, sample=None if blocks == "all" else blocks, seed=seed)
+            sample = None if blocks == "all" else blocks
+            with self._launching() as on_wait:
+                ran = self._check(values, sample=sample, seed=seed, on_wait=on_wait)
         except KernelError as error:
+            self.printed = str(error.data.get("printed", ""))
             raise self._reported(error, checked=True) from error.__cause__
         self._found_nothing(checked=True)
+        self.printed = ran.printed
         return ran.check or CheckStats(0, 0, seed, 0.0)
 
     def _check(

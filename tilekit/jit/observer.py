@@ -12,6 +12,7 @@ from tilekit.events import Sink
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
+    from tilekit.jit.progress import LaunchProgress
 
 
 class Observer(Protocol):
@@ -20,6 +21,9 @@ class Observer(Protocol):
     def compiling(self, script: str, stage: str) -> None: ...
 
     def compiled(self, kernel: Kernel) -> None: ...
+
+    def running(self, progress: LaunchProgress | None) -> None:
+        """How far a launch is that takes long; None once it has ended."""
 
     def launched(self, kernel: Kernel) -> None: ...
 

@@ -88,7 +88,7 @@ class CompiledProgram:
     def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
         """Make it ready to launch; `index` counts the GPUs."""
         if device is DeviceKind.CUDA:
-            kernel = CudaKernel(self.manifest, self.entry.files[CUBIN])
+            kernel = CudaKernel(self.manifest, self.entry.files[CUBIN], prints="printf(" in self.source)
             return kernel if self.edit is None else UnseenKernel(kernel, self.entry.files[CUBIN], index)
         cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
         path, content = self.entry.path(LIBRARY), self.entry.files[LIBRARY]
