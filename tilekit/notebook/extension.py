@@ -13,6 +13,7 @@ from IPython.core.magic import no_var_expand, output_can_be_silenced
 from IPython.display import display
 
 from tilekit.diag import TilekitError, errors, sources
+from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.jit.script import Script
@@ -22,7 +23,7 @@ from tilekit.notebook.options import FirstLine
 from tilekit.notebook.panels import desk as desks
 from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.panels.panel import Panel
-from tilekit.notebook.running import RunningCell
+from tilekit.notebook.running import PlainCells, RunningCell
 from tilekit.notebook.summary import not_edited
 from tilekit.runtime import device
 
@@ -66,6 +67,7 @@ class Extension:
         # what cells used so far, by what a rerun does not change: of a kernel that was made again, the new one
         self._used: weakref.WeakValueDictionary[Identity, Kernel] = weakref.WeakValueDictionary()
         self._magic = as_magic(self)
+        self._plain_cells = observer.observing(PlainCells(shell, lambda: bool(self.running)))
 
     def open(self) -> None:
         shell = self.shell
@@ -78,6 +80,9 @@ class Extension:
         displays.register(shell, self.keep_panel)
         sources.set_display(self.display_name)
         self.edits.open()
+        self._plain_cells.__enter__()
+        if displays.is_live(shell):
+            displays.take_errors(shell)
 
     def close(self) -> None:
         shell = self.shell
@@ -92,6 +97,7 @@ class Extension:
         sources.set_display(None)
         self.edits.close()
 
+        self._plain_cells.__exit__(None, None, None)
     # ------------------------------------------------------------------------------------------------ rewriting a cell
 
     def rewrite_lines(self, lines: list[str]) -> list[str]:

@@ -16,7 +16,9 @@ from IPython.display import display
 from tilekit.diag import TilekitError, errors
 from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.progress import LaunchProgress
 from tilekit.jit.script import Script
+from tilekit.notebook import static
 from tilekit.notebook.options import FirstLine, Options
 from tilekit.notebook.summary import CellSummary, Progress
 from tilekit.runtime import launch_cuda
@@ -53,7 +55,7 @@ class RunningCell:
 
     def compiling(self, script: str, stage: str) -> None:
         now = self.summary.progress
-        begin = now.begin if now is not None and now.script == script else time.perf_counter()
+        begin = now.begin if isinstance(now, Progress) and now.script == script else time.perf_counter()
         self.summary.progress = Progress(script, stage, begin)
         if self._ticker is None and self._output.can_update:
             self._ticker = Ticker(self._output.show_brief)
@@ -61,6 +63,11 @@ class RunningCell:
     def compiled(self, kernel: Kernel) -> None:
         self._stop_ticker()
         self._add(kernel)
+
+    def running(self, progress: LaunchProgress | None) -> None:
+        self._stop_ticker()
+        self.summary.progress = progress
+        self._output.show_brief(now=progress is None)
 
     def launched(self, kernel: Kernel) -> None:
         self._stop_ticker()
@@ -125,17 +132,15 @@ class Output:
     """Where the summary stands: one output of the cell, replaced in place where the front end can do that."""
 
     def __init__(self, shell: InteractiveShell, summary: CellSummary) -> None:
-        publisher = shell.display_pub
-        # a terminal and `%%capture` would show every update as one more output
-        self.can_update = type(publisher) not in (DisplayPublisher, CapturingDisplayPublisher)
+        self.can_update = can_update(shell)
         self._summary = summary
         self._handle: Any = None
         self._shown_at = -math.inf
         self._lock = threading.Lock()
 
-    def show_brief(self) -> None:
+    def show_brief(self, *, now: bool = False) -> None:
         """The lines alone, while the cell still runs; not again at once, for a loop may compile many kernels."""
-        if self.can_update and time.monotonic() - self._shown_at > TICK_S / 2:
+        if self.can_update and (now or time.monotonic() - self._shown_at > TICK_S / 2):
             self._show(brief=True)
 
     def show_all(self) -> None:
@@ -151,6 +156,46 @@ class Output:
                 self._handle = display(bundle, raw=True, display_id=True)
             else:
                 self._handle.update(bundle, raw=True)
+
+
+class PlainCells:
+    """Shows how far a long launch is in cells that are no `%%tilus` cells; the line is empty when it has ended."""
+
+    def __init__(self, shell: InteractiveShell, is_elsewhere: Callable[[], bool]) -> None:
+        self._shell = shell
+        self._is_elsewhere = is_elsewhere
+        self._handle: Any = None
+
+    def compiling(self, script: str, stage: str) -> None:
+        """Of compiles such a cell says nothing."""
+
+    def compiled(self, kernel: Kernel) -> None:
+        """Nor of their ends."""
+
+    def launched(self, kernel: Kernel) -> None:
+        """Nor of launches."""
+
+    def running(self, progress: LaunchProgress | None) -> None:
+        if progress is None:
+            self._end()
+        elif not self._is_elsewhere() and can_update(self._shell):
+            self._show({"text/plain": str(progress), "text/html": static.frame(static.launch(progress))})
+
+    def _show(self, bundle: dict[str, str]) -> None:
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+    def _end(self) -> None:
+        if self._handle is not None:
+            self._show({"text/plain": "", "text/html": ""})
+            self._handle = None
+
+
+def can_update(shell: InteractiveShell) -> bool:
+    """Whether the front end replaces an output in place; a terminal and `%%capture` show every update as one more."""
+    return type(shell.display_pub) not in (DisplayPublisher, CapturingDisplayPublisher)
 
 
 class Ticker:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.progress import LaunchProgress
 from tilekit.notebook.panels.steps import Steps
 from tilekit.textdiff import Kind
 
@@ -57,6 +58,13 @@ def frame(content: str) -> str:
 
 def remark(text: str) -> str:
     return f'<div style="{_MUTED}">{escape(text)}</div>'
+
+
+def launch(progress: LaunchProgress) -> str:
+    """How far a launch is: a thin bar and its words."""
+    bar = f"height:3px;background:{_LINE};border-radius:2px;max-width:320px;margin:4px 0"
+    done = f"height:3px;width:{progress.share:.1%};background:var(--jp-brand-color1,#1976d2);border-radius:2px"
+    return f'<div style="{bar}"><div style="{done}"></div></div>{remark(progress.words)}'
 
 
 def kernel(kernel: Kernel) -> str:

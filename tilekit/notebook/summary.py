@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.progress import LaunchProgress
 from tilekit.notebook import static
 
 TABLE_FROM = 8
@@ -31,7 +32,7 @@ class CellSummary:
 
     kernels: list[Kernel] = field(default_factory=list[Kernel])
     notes: list[str] = field(default_factory=list[str])
-    progress: Progress | None = None
+    progress: Progress | LaunchProgress | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -49,6 +50,8 @@ class CellSummary:
             lines = [static.kernel_table(self.kernels)]
         else:
             lines = [static.kernel_line(kernel) if brief else static.kernel(kernel) for kernel in self.kernels]
+        if isinstance(self.progress, LaunchProgress):
+            return static.frame("".join([*lines, *map(static.remark, self.notes), static.launch(self.progress)]))
         return static.frame("".join([*lines, *map(static.remark, self._remarks())]))
 
     def _remarks(self) -> list[str]:
