@@ -81,8 +81,6 @@ class Extension:
         sources.set_display(self.display_name)
         self.edits.open()
         self._plain_cells.__enter__()
-        if displays.is_live(shell):
-            displays.take_errors(shell)
 
     def close(self) -> None:
         shell = self.shell
