@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
+
+from tests.caches import new_cache
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -73,8 +77,10 @@ class Kernel:
 
 
 @contextlib.contextmanager
-def kernel() -> Iterator[Kernel]:
-    manager, client = start_new_kernel(extra_arguments=["--IPKernelApp.log_level=ERROR"])
+def kernel(cache: Path) -> Iterator[Kernel]:
+    """A new kernel whose cache, with the edits in it, is its own."""
+    environment = {**os.environ, "TILEKIT_CACHE_DIR": str(new_cache(cache))}
+    manager, client = start_new_kernel(env=environment, extra_arguments=["--IPKernelApp.log_level=ERROR"])
     try:
         yield Kernel(manager, client)
     finally:

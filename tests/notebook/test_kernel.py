@@ -57,8 +57,8 @@ drivers.build_program = build_slowly
 
 
 @pytest.fixture(scope="module")
-def _kernel() -> Iterator[Kernel]:
-    with kernel() as running:
+def _kernel(tmp_path_factory) -> Iterator[Kernel]:
+    with kernel(tmp_path_factory.mktemp("kernel") / "cache") as running:
         running.ran("%load_ext tilekit")
         yield running
 
