@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 
 from tilekit import dtypes
-from tilekit.backends import shared_access
+from tilekit.backends import global_access, shared_access
+from tilekit.backends.global_access import Places
 from tilekit.backends.shared_access import Offsets, SharedView
 from tilekit.ir.analysis.grid_analysis import VECTOR_BITS, vector_widths
 from tilekit.ir.analysis.scalar_analysis import Fact, Facts
@@ -31,7 +32,10 @@ class AnalyzedValues:
         self.facts = facts
 
     def learn(self, v: Var, low: int, high: int) -> None:
-        self.facts = Facts({**self.facts.variables, v: Fact.of(1, low, high)})
+        self.remember(v, Fact.of(1, low, high))
+
+    def remember(self, v: Var, fact: Fact) -> None:
+        self.facts = Facts({**self.facts.variables, v: fact})
 
     def is_at_least(self, e: Expr, low: int) -> bool:
         return self.facts.of(e).low >= low
@@ -156,11 +160,19 @@ class Context:
         return [self.sum(terms, local=register, every=every) for terms in mapping.index_terms(layout)]
 
     def bind_axes(
-        self, axes: Sequence[Var], layout: RegisterLayout, register: Expr | int, *, every: int = 1
+        self,
+        axes: Sequence[Var],
+        layout: RegisterLayout,
+        register: Expr | int,
+        *,
+        every: int = 1,
+        only: Collection[Var] | None = None,
     ) -> dict[Var, Expr]:
         """What the axes of an instruction stand for at a register, each in a variable where it is a computation."""
         found: dict[Var, Expr] = {}
         for axis, value in zip(axes, self.position(layout, register, every=every), strict=True):
+            if only is not None and axis not in only:
+                continue
             simple = isinstance(value, Var) or scalar.is_constant(value)
             found[axis] = value if simple else self.builder.let(scalar.name_hint(axis), value)
             if not simple:
@@ -214,6 +226,10 @@ class Context:
     def global_pointer(self, tensor: GlobalTensor) -> Expr:
         """Where a tensor in global memory begins."""
         return self._pointers[tensor]
+
+    def global_places(self, access: Access, layout: RegisterLayout, *, every: int = 1) -> Places:
+        """From a number to where the access goes that has register `number * every` of a tile in `layout`."""
+        return global_access.places(self, access, layout, every)
 
     # ------------------------------------------------------------------------------------------------ shared memory
 

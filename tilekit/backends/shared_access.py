@@ -138,7 +138,7 @@ def _bits(terms: Sequence[Term], size: int) -> int | None:
 
 def _bits_of_start(ctx: Context, start: Expr) -> int | None:
     """The bits that the start of a view can have; None where it may be negative."""
-    fact = ctx.facts.of(start)
+    fact = ctx.values.facts.of(start)
     return None if fact.low < 0 else ((1 << fact.high.bit_length()) - 1) & -(fact.divisor & -fact.divisor)
 
 

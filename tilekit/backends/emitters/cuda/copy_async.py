@@ -25,17 +25,16 @@ def copy_async(inst: CopyAsyncGenericInst, ctx: Context) -> None:
     pointer, at = ctx.shared(dst).pointer, ctx.shared_offsets(layout, dst, every=width)
     if nbytes not in prims.COPY_BYTES:
         builder.comment(f"no asynchronous copy has {nbytes} bytes, and no wider one is aligned: through a register")
+    come_from = ctx.global_places(access, layout, every=width)
     with ctx.only_if(ctx.is_first_replica(layout)), ctx.each_register(layout.local_size // width) as step:
-        where = ctx.bind_axes(access.axes, layout, step, every=width)
-        offset = scalar.rewrite(access.offset, where)
-        mask = None if access.mask is None else scalar.rewrite(access.mask, where)
+        start, offset, mask = come_from(step)
         to = at(step)
         if nbytes in prims.COPY_BYTES:
-            into, source = builder.address(pointer, to), builder.address(access.pointer, offset)
+            into, source = builder.address(pointer, to), builder.address(start, offset)
             evict_first = inst.evict == "evict_first"
             builder.evaluate(prims.cp_async(nbytes, into, source, mask, evict_first=evict_first))
         else:
-            element = builder.buffer_load(access.pointer, offset)
+            element = builder.buffer_load(start, offset)
             zero = scalar.cast(scalar.int32(0), dst.dtype)
             builder.buffer_store(pointer, to, element if mask is None else scalar.where(mask, element, zero))
 

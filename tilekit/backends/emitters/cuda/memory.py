@@ -7,8 +7,6 @@ from tilekit import dtypes
 from tilekit.backends.context import Context
 from tilekit.backends.registry import emitter
 from tilekit.ir.instructions.memory import GlobalViewInst, LoadGlobalGenericInst, StoreGlobalGenericInst
-from tilekit.ir.layout.register_layout import RegisterLayout
-from tilekit.ir.machine import Access
 from tilekit.lowir import prims, scalar
 from tilekit.lowir.scalar import Expr
 
@@ -25,15 +23,16 @@ def load_global(inst: LoadGlobalGenericInst, ctx: Context) -> None:
     registers = ctx.define(tile)
     _, width = ctx.access_width(tile, inst.access)
     zero = scalar.cast(scalar.constant(dtypes.int32, 0), tile.dtype)
+    at = ctx.global_places(inst.access, tile.layout, every=width)
     with ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, scalar.constant(dtypes.int32, width))
-        offset, mask = _at(inst.access, ctx, tile.layout, step, width)
+        pointer, offset, mask = at(step)
         if width > 1:
-            address = ctx.builder.address(inst.ptr, offset)
+            address = ctx.builder.address(pointer, offset)
             nbytes = width * tile.dtype.nbytes
             ctx.builder.evaluate(prims.load_global(nbytes, ctx.builder.registers(registers, first), address, mask))
         else:
-            element = ctx.builder.buffer_load(inst.ptr, offset)
+            element = ctx.builder.buffer_load(pointer, offset)
             ctx.builder.store(registers, first, element if mask is None else scalar.where(mask, element, zero))
 
 
@@ -42,31 +41,19 @@ def store_global(inst: StoreGlobalGenericInst, ctx: Context) -> None:
     tile = inst.x
     _, width = ctx.access_width(tile, inst.access)
     writer = ctx.is_first_replica(tile.layout)
+    at = ctx.global_places(inst.access, tile.layout, every=width)
     with ctx.each_register(tile.layout.local_size // width) as step:
         first = scalar.mul(step, scalar.constant(dtypes.int32, width))
-        offset, mask = _at(inst.access, ctx, tile.layout, step, width)
-        condition = _both(writer, mask)
-        if condition is None:
-            _store(inst, ctx, offset, first, width)
-        else:
-            with ctx.builder.if_then(condition):
-                _store(inst, ctx, offset, first, width)
-
-
-def _store(inst: StoreGlobalGenericInst, ctx: Context, offset: Expr, first: Expr, width: int) -> None:
-    if width == 1:
-        ctx.builder.buffer_store(inst.ptr, offset, ctx.read(inst.x, first))
-        return
-    address = ctx.builder.address(inst.ptr, offset)
-    nbytes = width * inst.x.dtype.nbytes
-    ctx.builder.evaluate(prims.store_global(nbytes, address, ctx.builder.registers(ctx.define(inst.x), first)))
-
-
-def _at(access: Access, ctx: Context, layout: RegisterLayout, step: Expr, width: int) -> tuple[Expr, Expr | None]:
-    """The offset and the mask of the access that starts at register `step * width`."""
-    where = ctx.bind_axes(access.axes, layout, step, every=width)
-    mask = None if access.mask is None else scalar.rewrite(access.mask, where)
-    return scalar.rewrite(access.offset, where), mask
+        pointer, offset, mask = at(step)
+        with ctx.only_if(_both(writer, mask)):
+            if width == 1:
+                ctx.builder.buffer_store(pointer, offset, ctx.read(tile, first))
+            else:
+                address, registers = (
+                    ctx.builder.address(pointer, offset),
+                    ctx.builder.registers(ctx.define(tile), first),
+                )
+                ctx.builder.evaluate(prims.store_global(width * tile.dtype.nbytes, address, registers))
 
 
 def _both(a: Expr | None, b: Expr | None) -> Expr | None:

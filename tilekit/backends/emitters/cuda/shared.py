@@ -48,7 +48,10 @@ def slice_shared(inst: SliceSharedInst, ctx: Context) -> None:
         pointer = builder.let(ctx.names.name(out), builder.address(pointer, moved))
     if scalar.constant_value(inside) != 0:
         start = scalar.add(start, inside)
-        start = start if scalar.is_constant(start) else builder.let(f"{ctx.names.name(out)}_start", start)
+        if not scalar.is_constant(start):
+            known = ctx.values.facts.of(start)
+            start = builder.let(f"{ctx.names.name(out)}_start", start)
+            ctx.values.remember(start, known)
     divisor = math.gcd(x.divisor, ctx.facts.of(moved).divisor, ctx.facts.of(inside).divisor)
     ctx.bind_shared(out, SharedView(x.name, pointer, start, divisor, out.layout))
 
