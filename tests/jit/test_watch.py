@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watching a kernel: what a name holds behind a line, in a step of its loop, in one block."""
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -171,6 +172,22 @@ def test_numbers_and_global_memory(sums, x):
     after = sums.watch("gy", args=(6, x, torch.full((2, 64), 7.0)))
     assert (after.array[1] == 7).all() and (after.array[0] != 7).all()
     assert not (sums.arguments[2] == 7).any(), "that is what the launch wrote"
+
+
+def test_a_kernel_from_the_cache_knows_its_names(sums, x):
+    del Sums._handles
+    again = Sums()
+    again(*sums.arguments)
+    assert again.last.cached and again.last.specialized.transpile is not None, "it was read from text"
+    found = again.watch("acc", line=line_of(Sums, "acc = self.halved(acc)"))
+    np.testing.assert_allclose(found.array, 1.5 * x[::2].sum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_a_program_without_its_names_says_why(sums):
+    bare = dataclasses.replace(sums.last.specialized, transpile=None)
+    kernel = dataclasses.replace(sums.last, specialized=bare)
+    with pytest.raises(ArgumentError, match=r"TK640.*the source of Sums has changed"):
+        kernel.watch("acc")
 
 
 def test_watching_changes_no_tensor(sums, x):

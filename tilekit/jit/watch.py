@@ -46,6 +46,12 @@ def watch(
     step: int | None = None,
 ) -> Watched:
     """The value of a name of the kernel's program; see `Kernel.watch`."""
+    if not kernel.program.bindings:
+        raise errors.ArgumentError(
+            "TK640",
+            f"the source of {kernel.script} has changed since it was compiled, so its names are not known any more",
+            help="run the cell that defines it again, and call the kernel",
+        )
     text = _Text(kernel.program, kernel)
     at = None if line is None else text.line_at(line)
     subjects = text.subjects(name, at)
