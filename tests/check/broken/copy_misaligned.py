@@ -10,7 +10,7 @@ CASES = (
         "misaligned",
         OVERLAID,
         here="self.copy_async(gx, tile",
-        source=(("&x_ptr[(int64_t)i * 64 + (int64_t)j]", "&x_ptr[(int64_t)i * 64 + (int64_t)j + 1]"),),
+        source=(("&x_ptr[(int64_t)i_1 * 64 + (int64_t)j_1]", "&x_ptr[(int64_t)i_1 * 64 + (int64_t)j_1 + 1]"),),
     ),
     Broken(
         "copy_to_two_elements_further",
@@ -31,7 +31,7 @@ CASES = (
         "misaligned",
         FLASH,
         here="self.copy_async(gv, sv",
-        source=(("(int64_t)(start + i) * 32 + (int64_t)j]", "(int64_t)(start + i) * 32 + (int64_t)j + 1]"),),
+        source=(("(start_2 + i_2) * 32 + (int64_t)j_2]", "(start_2 + i_2) * 32 + (int64_t)j_2 + 1]"),),
     ),
     Broken(
         "columns_of_sixty_bytes",

@@ -4,6 +4,12 @@
 from tests.check.case import Broken
 from tests.check.originals import FLASH, SPLIT_K, STACK, THROUGH_SHARED, TRANSPOSE
 
+STORED = """
+    #pragma unroll
+    for (int32_t r = 0; r < 16; ++r) {
+      int32_t i_1 = tid / 64 * 32 + r / 8 * 16 + r % 2 * 8 + tid / 4 % 8;
+      if (row + i_1 < m) {"""
+
 CASES = (
     Broken(
         "load_from_one_element_further",
@@ -52,8 +58,8 @@ CASES = (
         here="self.store_global(sums, acc",
         source=(
             (
-                "tk::store_global_8(&sums_ptr[(int64_t)(row + i) * 64 + (int64_t)j]",
-                "tk::store_global_8(&sums_ptr[(int64_t)(row + i) * 63 + (int64_t)j]",
+                f"&sums_ptr[(int64_t)(row + i) * 64 + (int64_t)j];{STORED}",
+                f"&sums_ptr[(int64_t)(row + i) * 63 + (int64_t)j];{STORED}",
             ),
         ),
     ),
