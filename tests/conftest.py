@@ -24,7 +24,9 @@ from tests.browser import lab
 os.environ.setdefault("TILEKIT_CPU_CHECK_BLOCKS", "0")
 
 # Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it.
-hypothesis.settings.register_profile("tilekit", deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "tilekit", deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("tilekit")
 
 # Tests interrupt themselves, also where a shell in the background has made processes deaf to it.
