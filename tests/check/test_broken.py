@@ -9,6 +9,7 @@ import pytest
 
 from tests.check.case import Broken, kind_of, line_of
 from tests.check.originals import ORIGINALS
+from tilekit import config
 from tilekit.diag import TilekitError
 
 FOLDER = Path(__file__).parent
@@ -51,7 +52,9 @@ each_case = pytest.mark.parametrize("case", NAMED.values(), ids=NAMED)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name, marks=marks(name, case)) for name, case in NAMED.items()])
-def test_a_mistake_is_named_at_its_line(case):
+def test_a_mistake_is_named_at_its_line(case, monkeypatch):
+    if case.kind == "timeout":
+        monkeypatch.setitem(config._session, "cpu.timeout", 3.0)
     handle, args = case.handle(), case.call()
     if case.source:
         case.patch(handle, args)
