@@ -2,7 +2,11 @@
 """Watching a kernel: what a name holds behind a line, in a step of its loop, in one block."""
 
 import dataclasses
+import doctest
+import importlib
 import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ import tilekit as tilus
 from tilekit import bfloat16, boolean, float16, float32, int4b, int32
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.dtypes import numpy_dtype
+from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.watched import Place, Watched
 
 
@@ -263,6 +268,22 @@ def test_a_value_of_an_edited_kernel_says_that_it_is_of_the_program():
     np.testing.assert_array_equal(found.array, (x + 1).numpy())
     kernel.revert()
     assert not kernel.watch("held", step=0).edited
+
+
+def test_the_example_of_the_docstring_runs():
+    (example,) = doctest.DocTestFinder().find(InstantiatedScript.watch, "watch", globs={})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "watch.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "page_of_watch.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("page_of_watch")
+    x = module.x[2:3]
+    np.testing.assert_allclose(module.acc.array, x[:, :32] + x[:, 32:64], rtol=1e-6)
+    assert module.acc.where.text == "acc += x"
 
 
 # ------------------------------------------------------------------------------------------------------- how it looks

@@ -169,8 +169,20 @@ class InstantiatedScript:
 
         Examples
         --------
-        >>> handle(m, n, k, a, b, c)
-        >>> handle.watch("acc", block=(0, 0), line=14, step=3)
+        >>> import numpy as np
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> class Double(tilekit.Script):
+        ...     def __call__(self, x_ptr: ~float32):
+        ...         self.attrs.blocks = [2]
+        ...         self.attrs.warps = 1
+        ...         g = self.global_view(x_ptr, dtype=float32, shape=[64])
+        ...         x = self.load_global(g, offsets=[self.blockIdx.x * 32], shape=[32])
+        ...         self.store_global(g, x * 2.0, offsets=[self.blockIdx.x * 32])
+        >>> double, x = Double(), np.arange(64, dtype=np.float32)
+        >>> double(x)
+        >>> double.watch("x", block=1).array[:3]  # the launch has doubled them
+        array([64., 66., 68.], dtype=float32)
         """
         try:
             if args is None:

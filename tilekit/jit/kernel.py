@@ -294,9 +294,9 @@ class Kernel:
         KernelError
             What goes wrong in the kernel before the value is there.
 
-        Examples
-        --------
-        >>> kernel.watch("acc", block=(0, 0), line=14, step=3)
+        Notes
+        -----
+        `handle.watch("acc", block=(0, 0), line=14, step=3)` is the same for the kernel that ran last; see its example.
         """
         values = self._recalled() if args is None else list(args)
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
