@@ -12,6 +12,7 @@ import torch
 
 from tilekit.cpusim.build import INCLUDE
 from tilekit.diag import ArgumentError, KernelError, LaunchError
+from tilekit.runtime.launch import COUNTERS
 from tilekit.runtime.launch_cpu import CpuDevice, CpuKernel, merge
 from tilekit.runtime.manifest import Manifest, Param
 from tilekit.toolchain.host import HostCompiler, find_compiler
@@ -82,6 +83,7 @@ def test_a_kernel_writes_its_output(increment: CpuKernel, n: int) -> None:
     assert y[n] == 7.0
     assert stats.seconds is not None
     assert stats.counters["blocks"] == -(-n // BLOCK)
+    assert stats.counters.keys() == COUNTERS.keys(), "each has its words"
 
 
 def test_arrays_and_tensors_may_be_mixed(increment: CpuKernel) -> None:

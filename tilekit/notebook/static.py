@@ -72,9 +72,15 @@ def kernel(kernel: Kernel) -> str:
     source = kernel.source
     title = f"<b>source.cu</b> {_muted(_count(len(source.splitlines()), 'line'))}"
     return (
-        f"<details><summary>{_summary(kernel)}</summary>{passes(kernel.trace)}"
+        f"<details><summary>{_summary(kernel)}</summary>{passes(kernel.trace)}{_counted(kernel)}"
         f'<details style="margin-left:14px"><summary>{title}</summary>{_source(source)}</details></details>'
     )
+
+
+def _counted(kernel: Kernel) -> str:
+    """What the simulator counted in the last launch."""
+    counted = "" if kernel.last_run is None else kernel.last_run.counted
+    return f'<div style="margin-left:14px"><b>last run</b> {_muted(counted)}</div>' if counted else ""
 
 
 def kernel_line(kernel: Kernel) -> str:
