@@ -131,7 +131,8 @@ def test_data_of_a_copy_that_nobody_waited_for_has_no_value(wait):
         "y: f32[8] = load_shared(s0)",
         STORE_Y,
     ]
-    error = failure([np.ones(8, np.float32), np.zeros(8, np.float32)], *lines, params="p: ~f32, q: ~f32")
+    args = [np.ones(8, np.float32), np.zeros(8, np.float32)]
+    error = failure(args, *lines, params="p: ~f32, q: ~f32", well_formed=False)
     assert (error.kind, error.data["tensor"]) == ("uninitialized", "y")
     ((note, _),) = error.diagnostic.notes
     assert note.startswith("s0 was read while a copy_async into it was on its way: wait for it first")
@@ -148,7 +149,8 @@ def test_wait_leaves_the_youngest_groups_on_their_way(pending):
             ran(args, *lines, params="p: ~f32, q: ~f32")
             assert list(args[1]) == list(range(8 * row, 8 * row + 8))
         else:
-            assert failure(args, *lines, params="p: ~f32, q: ~f32").kind == "uninitialized"
+            error = failure(args, *lines, params="p: ~f32, q: ~f32", well_formed=False)
+            assert error.kind == "uninitialized"
 
 
 def test_copy_lands_as_late_as_it_may():
@@ -334,7 +336,7 @@ def test_address_in_shared_memory_is_that_of_the_element():
 )
 def test_element_that_is_not_there_is_named(lines, message):
     index = 9 if "dimension" in message else 0
-    assert failure([index], *lines, params="n: i32").message == f"{message} (block [0, 0, 0])"
+    assert failure([index], *lines, params="n: i32", well_formed=False).message == f"{message} (block [0, 0, 0])"
 
 
 def test_tensors_print_in_brackets():
@@ -347,7 +349,7 @@ def test_tensors_print_in_brackets():
         "g: Global[u8[n]] = global_view(ptr=p)",
         "print_tensor(g, msg='g')",
     ]
-    text = ran([3, np.array([1, 2, 255], np.uint8)], *lines, params="n: i32, p: ~u8")
+    text = ran([3, np.array([1, 2, 255], np.uint8)], *lines, params="n: i32, p: ~u8", well_formed=False)
     assert text.split("\n") == [
         "x",
         "[[0, 0.25, 0.5],",

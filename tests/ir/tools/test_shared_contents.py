@@ -177,6 +177,7 @@ def test_a_wait_that_never_waits_is_refused(lines, message):
     [
         [wait(0)],
         [COMMIT, wait(3)],
+        [G, S, "for i in range(i32(0)):", f"    {COPY}", f"    {COMMIT}", f"    {wait(0)}"],
         [G, S, COPY, WAIT_ALL, wait(0)],
         [G, S, COPY, COMMIT, wait(1), COMMIT],
         [G, S, COPY, "for i in range(n):", f"    {COMMIT}", wait(8)],

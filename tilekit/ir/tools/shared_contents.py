@@ -319,7 +319,8 @@ def _most_commits(stmt: Stmt | None) -> float:
             return max(_most_commits(stmt.then_body), _most_commits(stmt.else_body))
         case stmts.ForStmt(extent=extent, body=body):
             each, count = _most_commits(body), scalar.constant_value(extent)
-            return each if each == 0 else math.inf if count is None else each * max(count, 0)
+            # a body that never runs is looked at as if it did
+            return each if each == 0 else math.inf if count is None else each * max(count, 1)
         case stmts.WhileStmt(body=body):
             return math.inf if _most_commits(body) else 0
         case stmts.InstStmt(inst=CopyAsyncCommitGroupInst()):
