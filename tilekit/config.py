@@ -158,6 +158,11 @@ def set_session_default(name: str, value: object) -> None:
     _session[name] = read_option(name, value)
 
 
+def session_defaults() -> Mapping[str, object]:
+    """What was set in this process, by option name."""
+    return _session
+
+
 def clear_session_defaults() -> None:
     """Forget everything set in this process."""
     _session.clear()

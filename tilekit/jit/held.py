@@ -6,7 +6,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from tilekit.runtime import tensors
 from tilekit.runtime.tensors import Library
@@ -14,7 +14,7 @@ from tilekit.runtime.tensors import Library
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor that can be had again as long as its owner keeps it, or, of a view, what it is a view of."""
+    """A view that can be had again as long as somebody keeps what it is a view of."""
 
     owner: weakref.ref[Any]
     view: Callable[[Any], Any]
@@ -27,7 +27,7 @@ def hold(argument: Any) -> Any:
     if tensors.library_of(argument) is Library.TORCH:
         base = argument._base
         if base is None:
-            return Held(weakref.ref(argument), lambda owner: owner)
+            return weakref.ref(argument)
         place = (argument.shape, argument.stride(), argument.storage_offset())
         return Held(weakref.ref(base), lambda owner: owner.as_strided(*place))
     root = _root(argument)
@@ -35,8 +35,21 @@ def hold(argument: Any) -> Any:
     return Held(weakref.ref(root), lambda owner: _view(owner, *layout))
 
 
+def hold_all(arguments: Sequence[Any], before: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """What to remember of the arguments of a call; the same as `before`, the last call, if they are the same."""
+    if before is not None and len(before) == len(arguments):
+        for old, new in zip(before, arguments, strict=True):
+            if old() is not new if type(old) is weakref.ref else not (type(new) is int and old == new):
+                break
+        else:
+            return before
+    return tuple(map(hold, arguments))
+
+
 def recall(held: Any) -> Any:
     """The argument, or None if it is gone."""
+    if isinstance(held, weakref.ref):
+        return cast("weakref.ref[Any]", held)()
     if not isinstance(held, Held):
         return held
     owner = held.owner()

@@ -14,6 +14,7 @@ from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.jit import arguments, callsite, script_key, session
+from tilekit.jit.dispatch import Dispatch
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
 from tilekit.lang.params import CallParameters
@@ -54,6 +55,7 @@ class InstantiatedScript:
             raise error.with_sources(self.sources) from None
         self.jit_instances: dict[arguments.JitKey, JitInstance] = {}
         self.last: Kernel | None = None
+        self._dispatch = Dispatch(self.parameters)
         self._target: Target | None = session.chosen_target()
 
     @staticmethod
@@ -102,12 +104,17 @@ class InstantiatedScript:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         try:
+            if not kwargs and (found := self._dispatch.launch(args)) is not None:
+                self.last = found
+                return
             call = self._checked(args, kwargs)
             instance = self._instance(call.key)
             kernel = instance.kernel(self._machine(call.device))
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel
             kernel.launch(call.launch)
+            if not kwargs:
+                self._dispatch.learn(args, kernel)
         except TilekitError as error:
             # the user's call is what matters; our frames below it are not
             placed = callsite.place(error, self.script_name, sys._getframe(1))
@@ -242,6 +249,7 @@ class InstantiatedScript:
     def use_target(self, name: str | Target | None) -> None:
         """Compile for this target from now on; None gives the choice back to the device."""
         self._target = _target(name)
+        self._dispatch.forget()
 
     def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> arguments.Call:
         values = arguments.bind(self.script_name, self.parameters, args, kwargs)

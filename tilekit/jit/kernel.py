@@ -127,8 +127,8 @@ class Kernel:
 
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
-        self._last_arguments = tuple(map(held.hold, arguments))
-        self._keep()
+        self.remember(arguments)
+        self.keep()
         if self.launches == 0:
             # it may have to build the simulator, or wait for a worker
             for watcher in observer.observers():
@@ -151,8 +151,14 @@ class Kernel:
             printing.show(self.printed)
             raise self._reported(error, checked=checked) from error.__cause__
         self._found_nothing(checked=checked)
-        self.printed = self.last_run.printed
-        printing.show(self.printed)
+        self.launched(self.last_run)
+
+    def launched(self, stats: LaunchStats) -> None:
+        """Take note of a launch that went well."""
+        self.last_run = stats
+        self.printed = stats.printed
+        if stats.printed:
+            printing.show(stats.printed)
         self.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
@@ -166,7 +172,16 @@ class Kernel:
     def _launching(self, before: LaunchStats | None = None) -> Launching:
         return Launching(self.script, self.machine.config.cpu_timeout, before)
 
-    def _keep(self) -> None:
+    def remember(self, arguments: Sequence[Any]) -> None:
+        """Remember the arguments of a call, as far as their owners keep them."""
+        self._last_arguments = held.hold_all(arguments, self._last_arguments)
+
+    @property
+    def runner(self) -> Runner | None:
+        """What launches it, once it was launched; another one after an edit."""
+        return self.__dict__.get("_runner")
+
+    def keep(self) -> None:
         """Write what the cache had of this kernel again, if someone deleted it."""
         made = self.compiled
         if made is not None and compiled.cache_of(self.machine.config).restore(made.entry) and self.record is not None:
@@ -524,7 +539,9 @@ class Kernel:
             parts.append(f"built the simulator in {seconds(self.simulator_seconds)}")
         if self.last_run is not None and self.last_run.seconds is not None:
             parts.append(f"ran in {seconds(self.last_run.seconds)}")
-        if self.last_run is not None and self.last_run.check is not None:
+        if self.report is not None:
+            parts.append(f"{self.report.kind.replace('_', ' ')} found")
+        elif self.last_run is not None and self.last_run.check is not None:
             parts.append(str(self.last_run.check))
         elif self.sample:
             parts.append(self.sample)

@@ -28,7 +28,7 @@ from tilekit.runtime.launch import LAUNCHED, NOTHING_LAUNCHED, LaunchStats
 from tilekit.runtime.manifest import Manifest
 from tilekit.runtime.packing import Packer
 from tilekit.runtime.stdout import Collecting
-from tilekit.target import Suffix, Target
+from tilekit.target import MAX_GRID, Suffix, Target
 
 _STATIC_SHARED_LIMIT = 48 * 1024  # above it, a kernel must ask for dynamic shared memory
 
@@ -143,6 +143,7 @@ class CudaKernel:
         self._slots = (ctypes.c_void_p * max(len(slots), 1))(*slots)
         self._slots_address = ctypes.addressof(self._slots)
         self._functions: dict[int, tuple[Context, Any]] = {}
+        self._integers = manifest.integers
 
     def launch(self, arguments: Sequence[Any], *, gpu: int | None = None, stream: int | None = None) -> LaunchStats:
         """Start the kernel; pointers are CUDA tensors or addresses.
@@ -151,20 +152,32 @@ class CudaKernel:
         """
         self._packer.check_count(arguments)
         index = self._gpu_of(arguments) if gpu is None else gpu
+        if 0 in self.manifest.extents(arguments):
+            return NOTHING_LAUNCHED
+        return self.start(self._addresses(arguments, index), index, stream)
+
+    def start(self, values: list[Any], index: int, stream: int | None = None) -> LaunchStats:
+        """Start the kernel on GPU `index`; `values` are numbers of the right types, and addresses on that GPU."""
         there, function = self._functions.get(index) or self._load(index)
-        grid = self.manifest.extents(arguments)
+        grid = self._extents(values)
         if 0 in grid:
             return NOTHING_LAUNCHED
-        values = self._addresses(arguments, index)
         raw = _current_stream(index) if stream is None else stream
-        sizes = self.manifest.workspace_bytes(arguments)
-        on = there.stream(raw)
+        on = there.streams.get(raw) or there.stream(raw)
         if there.is_current():
-            values += self._lend(there, sizes, (index, raw)) if sizes else []
-            return self._start(there, function, grid, on, values)
+            return self._start(there, function, grid, on, values, (index, raw))
         with there:  # a thread in which torch has not yet worked, or another GPU is current
-            values += self._lend(there, sizes, (index, raw)) if sizes else []
-            return self._start(there, function, grid, on, values)
+            return self._start(there, function, grid, on, values, (index, raw))
+
+    def _extents(self, values: Sequence[Any]) -> tuple[int, int, int]:
+        """The grid; `extents` has words for what is wrong with one, and takes its time."""
+        try:
+            x, y, z = self.manifest.grid_function(*[values[i] for i in self._integers])
+        except ZeroDivisionError:
+            return self.manifest.extents(values)
+        if 0 < x <= MAX_GRID[0] and 0 < y <= MAX_GRID[1] and 0 < z <= MAX_GRID[2]:
+            return x, y, z
+        return self.manifest.extents(values)
 
     def _lend(self, there: Context, sizes: Sequence[int], where: tuple[int, int]) -> list[int]:
         """The addresses of workspaces at least so large; clean ones are zero, as every launch leaves them."""
@@ -183,8 +196,16 @@ class CudaKernel:
         """Nothing stops a launch on a GPU from within its process: it runs to its end."""
 
     def _start(
-        self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]
+        self,
+        there: Context,
+        function: Any,
+        grid: tuple[int, int, int],
+        stream: Any,
+        values: list[Any],
+        where: tuple[int, int],
     ) -> LaunchStats:
+        if self.manifest.workspaces:
+            values += self._lend(there, self.manifest.workspace_bytes(values), where)
         if not self._prints or int(there.ask("cuStreamIsCapturing", stream)):
             self._enqueue(there, function, grid, stream, values)
             return LAUNCHED
