@@ -236,11 +236,17 @@ def test_register_arrays_have_an_end(check):
     assert "index 4 is out of bounds of a register array" in error.data["text"]
 
 
-def test_plain_vectors_must_be_aligned(check):
-    body = "  struct alignas(16) Four { float v[4]; };\n  Four f = *(Four *)(x + n);\n  x[0] = f.v[1];"
+@pytest.mark.parametrize(
+    "access", ["double f = *(double *)(x + n)", "*(uint64_t *)(x + n) = 1", "Four f = *(Four *)(x + n)"]
+)
+def test_plain_vectors_must_be_aligned(check, access):
+    if "Four" in access and harness.compiler().is_clang:
+        pytest.skip("clang does not ask how a struct that is copied is aligned")
+    use = "f.v[1]" if "Four" in access else "x[1]"
+    body = f"  struct alignas(16) Four {{ float v[4]; }};\n  {access};\n  x[0] = {use};"
     assert check(body, np.int32(4), np.zeros(16, np.float32), block=1) is None
     error = check(body, np.int32(1), np.zeros(16, np.float32), block=1)
-    assert (error.kind, error.data["line"]) == ("misaligned", line_of(kernel(body), "Four f"))
+    assert (error.kind, error.data["line"]) == ("misaligned", line_of(kernel(body), access))
 
 
 @pytest.mark.parametrize(

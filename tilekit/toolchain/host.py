@@ -72,12 +72,13 @@ class HostCompiler:
         return (*self.cpu_flags, "-fno-sanitize=all") if "ziglang" in self.command else self.cpu_flags
 
     @property
-    def _is_clang(self) -> bool:
+    def is_clang(self) -> bool:
+        """Whether it takes clang's flags."""
         return "clang" in self.version or "ziglang" in self.command
 
     @property
     def _check_flags(self) -> tuple[str, ...]:
-        return (*_CHECKS, *(_CHECKS_CLANG if self._is_clang else _CHECKS_GCC))
+        return (*_CHECKS, *(_CHECKS_CLANG if self.is_clang else _CHECKS_GCC))
 
     def build_kernel(self, source: Path, library: Path, *, include: Path) -> BuildResult:
         """Compile a `source.cu` into the shared library that the CPU simulator loads."""
