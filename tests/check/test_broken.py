@@ -36,6 +36,7 @@ NOT_FOUND = {
     "never_released-second_sum_is_not_handed_on": ANY_BLOCK,
     "unordered_accumulation-sums_loaded_before_the_turn": ANY_ORDER,
     "workspace_uninitialized-turns_that_hold_nothing": "a semaphore that holds nothing is waited for like any other",
+    "write_after_write-two_tiles_in_one_tensor": "the tensor that nobody stores to then is refused before it runs",
 }
 
 
