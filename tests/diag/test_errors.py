@@ -65,7 +65,7 @@ def test_what_a_kernel_did_is_a_sentence_that_opens_to_its_notes(cell):
         help="self.sync() is missing",
         data={"first": accesses[0], "second": accesses[1]},
     ).with_sources(cell.sources)
-    head, details = error._repr_html_().split("<details>")
+    head, details = re.split("<details [^>]*>", error._repr_html_())
     assert "race" in head and "self.sync() is missing" in head and "thread 3" not in head
     assert "the two accesses: thread 3 writes, then thread 4 reads</summary>" in details
     assert "source.cu line 7: &lt;s&gt;" in details
@@ -78,8 +78,9 @@ def test_what_a_kernel_did_is_a_sentence_that_opens_to_its_notes(cell):
     )
     whole = [_without_color(line) for line in error._render_traceback_()]
     assert whole == error.to_text().split("\n")
-    error.notes_apart = True
+    error.in_notebook = True
     short = [_without_color(line) for line in error._render_traceback_()]
+    assert set(re.findall(r"\x1b\[[\d;]*m", "".join(error._render_traceback_()))) == {"\x1b[1m", "\x1b[0m"}
     assert "\n".join([*short[:-1], error.text_notes(), short[-1]]) == error.to_text()
     accesses[1]["block"] = (0, 1, 0)
     assert error.notes_title == (

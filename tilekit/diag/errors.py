@@ -75,9 +75,18 @@ class TilekitError(Exception):
     def _repr_html_(self) -> str:
         return render.html(self.diagnostic, self.sources, type(self).__name__)
 
+    # whether a notebook prints it: in its own color, and the notes of a kernel's error in an output of their own
+    in_notebook = False
+
+    @property
+    def _printed(self) -> Diagnostic:
+        """What of it a traceback says."""
+        return self.diagnostic
+
     def _render_traceback_(self) -> list[str]:
         """What IPython prints in place of a traceback."""
-        return self.to_ansi().split("\n")
+        text = render.ansi(self._printed, self.sources, type(self).__name__, colors=not self.in_notebook)
+        return text.split("\n")
 
     def __reduce__(self) -> tuple[object, ...]:
         places = None if self.sources is None else Located.resolve(self.sources, self.diagnostic.spans())
@@ -138,9 +147,6 @@ class KernelError(TilekitError):
     instruction, and its place in the cell. As HTML its first sentence stands alone, and the notes are folded.
     """
 
-    # whether a notebook shows the notes in an output of their own, below the traceback
-    notes_apart = False
-
     @property
     def kind(self) -> str:
         return str(self.data.get("kind", ""))
@@ -157,9 +163,13 @@ class KernelError(TilekitError):
         return f"the two accesses: {names[0]} {first['verb']}, then {names[1]} {second['verb']}"
 
     @property
-    def brief(self) -> Diagnostic:
+    def _brief(self) -> Diagnostic:
         """What is wrong, where and what to do, without the notes."""
         return replace(self.diagnostic, notes=())
+
+    @property
+    def _printed(self) -> Diagnostic:
+        return self._brief if self.in_notebook else self.diagnostic
 
     def html_notes(self) -> str:
         return render.html_notes(self.diagnostic, self.sources, self.notes_title)
@@ -168,12 +178,7 @@ class KernelError(TilekitError):
         return render.text_notes(self.diagnostic, self.sources)
 
     def _repr_html_(self) -> str:
-        return render.html(self.brief, self.sources, type(self).__name__) + self.html_notes()
-
-    def _render_traceback_(self) -> list[str]:
-        if not self.notes_apart:
-            return super()._render_traceback_()
-        return render.ansi(self.brief, self.sources, type(self).__name__).split("\n")
+        return render.html(self._brief, self.sources, type(self).__name__) + self.html_notes()
 
 
 class CacheError(TilekitError):

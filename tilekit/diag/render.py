@@ -41,9 +41,11 @@ def text(diagnostic: Diagnostic, sources: Locator | None = None, title: str = ""
     return "\n".join("".join(piece.text for piece in line) for line in _lines(diagnostic, sources, title))
 
 
-def ansi(diagnostic: Diagnostic, sources: Locator | None = None, title: str = "") -> str:
-    """Text with terminal colors."""
-    return "\n".join("".join(map(_ansi_piece, line)) for line in _lines(diagnostic, sources, title))
+def ansi(diagnostic: Diagnostic, sources: Locator | None = None, title: str = "", *, colors: bool = True) -> str:
+    """Text for a terminal: bold, and in colors or in the one of its surroundings."""
+    return "\n".join(
+        "".join(_ansi_piece(piece, colors) for piece in line) for line in _lines(diagnostic, sources, title)
+    )
 
 
 def html(diagnostic: Diagnostic, sources: Locator | None = None, title: str = "") -> str:
@@ -56,7 +58,8 @@ def html_notes(diagnostic: Diagnostic, sources: Locator | None = None, summary: 
     lines = _notes(diagnostic, sources)
     if not lines:
         return ""
-    return f'<details><summary style="{_FONT};cursor:pointer">{escape(summary)}</summary>{_pre(lines)}</details>'
+    head = f'<summary style="{_FONT};cursor:pointer">{escape(summary)}</summary>'
+    return f'<details style="margin:4px 0">{head}{_pre(lines)}</details>'
 
 
 def text_notes(diagnostic: Diagnostic, sources: Locator | None = None) -> str:
@@ -75,8 +78,8 @@ def _pre(lines: Iterable[Line]) -> str:
     return f'<pre style="margin:0;{_FONT};white-space:pre-wrap">{body}</pre>'
 
 
-def _ansi_piece(piece: Piece) -> str:
-    code = piece.tone.value[0]
+def _ansi_piece(piece: Piece, colors: bool) -> str:
+    code = piece.tone.value[0] if colors else piece.tone.value[0].partition(";")[0]
     return f"\x1b[{code}m{piece.text}\x1b[0m" if code and piece.text else piece.text
 
 
