@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
+from tilekit.diag import KernelError, TilekitError
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook import static
@@ -52,6 +53,26 @@ def _trace_live(recorder: Any, keep: Callable[[Panel], None]) -> None:
     # the copy says it all in text
     view = panel._repr_mimebundle_()
     display({**view, "text/plain": "the panel of these passes: run the cell to open it"}, raw=True)
+
+
+def _show_error(shell: Any, kind: type, error: TilekitError, traceback: Any, tb_offset: int | None = None) -> None:
+    """An error in a few lines; below a kernel's, folded, what its notes tell."""
+    error.in_notebook = True
+    shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+    error.in_notebook = False
+    if isinstance(error, KernelError) and error.diagnostic.notes:
+        display({"text/plain": error.text_notes(), "text/html": error.html_notes()}, raw=True)
+
+
+def take_errors(shell: Any) -> None:
+    """Show our errors so, unless the person has handlers of their own."""
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((TilekitError,), _show_error)
+
+
+def leave_errors(shell: Any) -> None:
+    if shell.custom_exceptions == (TilekitError,):
+        shell.set_custom_exc((), None)
 
 
 def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:

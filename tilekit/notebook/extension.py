@@ -81,6 +81,8 @@ class Extension:
         sources.set_display(self.display_name)
         self.edits.open()
         self._plain_cells.__enter__()
+        if displays.is_live(shell):
+            displays.take_errors(shell)
 
     def close(self) -> None:
         shell = self.shell
@@ -92,10 +94,11 @@ class Extension:
         shell.magics_manager.magics["cell"].pop("tilus", None)
         completion.unregister(shell)
         displays.unregister(shell)
+        displays.leave_errors(shell)
         sources.set_display(None)
         self.edits.close()
-
         self._plain_cells.__exit__(None, None, None)
+
     # ------------------------------------------------------------------------------------------------ rewriting a cell
 
     def rewrite_lines(self, lines: list[str]) -> list[str]:
@@ -143,10 +146,15 @@ class Extension:
                     panel.close()
 
     def after_cell(self, result: ExecutionResult) -> None:
-        """However the cell ended, what `begin` set is undone."""
+        """However the cell ended, what `begin` set is undone, and panels say what its kernels did wrong."""
         if result.info is self._outermost:
             self._outermost = None
+            failed = [running for running in self.running if running.is_open]
             self._close_running()
+            for desk in self._desks.values():
+                desk.refresh()
+            if failed and failed[0].is_live and failed[0].summary.kernels:
+                self._show_panels(failed[0].summary.kernels)
 
     def begin(self, line: str) -> None:
         """The `%%tilus` line of a cell."""

@@ -49,7 +49,7 @@ class RunningCell:
         self._target.__enter__()
         self._checking = session.checking(0 if chosen.check else None)
         self._checking.__enter__()
-        self._is_open = True
+        self.is_open = True
 
     # ------------------------------------------------------------------------------------------ what the compiler says
 
@@ -118,9 +118,9 @@ class RunningCell:
 
     def close(self) -> None:
         """Stop watching, and show what there is: also of a cell that failed."""
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
+        self.is_open = False
         self._stop_ticker()
         self._observing.__exit__(None, None, None)
         self._target.__exit__(None, None, None)

@@ -17,6 +17,8 @@ class Entry:
 
     name: str
     patched: bool = False
+    # what went wrong with it, in a word or two
+    report: str = ""
 
 
 class PanelBar(Panel):
@@ -63,7 +65,10 @@ class PanelBar(Panel):
         super().close()
 
     def plain(self) -> str:
-        return "\n".join(f"{entry['name']}{' · PATCHED' if entry['patched'] else ''}" for entry in self.kernels)
+        return "\n".join(
+            " · ".join(filter(None, [entry["name"], "PATCHED" if entry["patched"] else "", entry["report"]]))
+            for entry in self.kernels
+        )
 
     def _make_shown(self, _change: object) -> None:
         if self.shown:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from tilekit.diag import KernelError, TilekitError, ToolchainError
 from tilekit.jit.compare import Comparison
@@ -67,9 +67,11 @@ class Desk:
         return {**{kernel: text for kernel, text in self._drafts.items() if kernel not in settled}, **opened}
 
     def refresh(self) -> None:
-        """Say again which kernels there are, and which of them run an edit."""
+        """Say again which kernels there are, which of them run an edit, and what was found wrong with them."""
         named = zip(self.names, self.kernels, strict=True)
-        self.bar.kernels = [asdict(Entry(name, kernel.patched)) for name, kernel in named]
+        self.bar.kernels = [asdict(Entry(name, kernel.patched, _headline(kernel.report))) for name, kernel in named]
+        for source in self._sources:
+            source.take_report()
 
     def _make(self, kind: str, index: int) -> Panel:
         kernel, name = self.kernels[index], self.names[index]
@@ -88,20 +90,32 @@ class SourceDesk:
         self.desk = desk
         self._stopped = False
         generated = kernel.generated
+        # the text whose lines markers mean: what the editor began with, or compiled last
+        self._marked = kernel.source if draft is None else draft
+        self._reported: KernelError | None = None
         self.panel = SourcePanel(
             name,
             kernel.source if generated is None else generated.source,
-            text=kernel.source if draft is None else draft,
+            text=self._marked,
             recompile=self.recompile,
             revert=self.revert,
             stop=self.stop,
             status=" · ".join([*desk.edits.remarks(kernel), *([] if draft is None else [_DRAFT])]),
         )
+        self.take_report()
 
     @property
     def is_draft(self) -> bool:
         """Whether the panel has text that was typed and is not what runs."""
         return self.panel.text != self.kernel.source
+
+    def take_report(self) -> None:
+        """Mark the lines of what was last found wrong, and take the marks away when it no longer holds."""
+        report = self.kernel.report
+        if report is self._reported or self._marked != self.kernel.source:
+            return
+        self._reported = report
+        self.panel.set_trait("markers", [] if report is None else _report_markers(report))
 
     def recompile(self, text: str) -> Future[None]:
         """Compile the text in place, then run it beside the generated kernel."""
@@ -125,11 +139,13 @@ class SourceDesk:
             self._fail(error, _message(error))
         finally:
             _at_work = None
+            self.take_report()
             self.desk.refresh()
             self.panel.set_trait("busy", "")
 
     def _recompile(self, text: str) -> None:
         panel, seen = self.panel, self.kernel.source
+        self._marked, self._reported = text, None
         try:
             self.kernel.recompile(text)
         except TilekitError as error:
@@ -151,11 +167,10 @@ class SourceDesk:
             found = self.kernel.compare()
         except Exception as error:
             # the edit is compiled and stays; what it does wrong is for the person to mend or revert
-            panel.set_trait("markers", self._markers(error))
             panel.set_trait("comparison", _message(error))
             panel.set_trait("verdict", "failed")
             return
-        panel.set_trait("comparison", f"{found} · {_times(found)}")
+        panel.set_trait("comparison", " · ".join(filter(None, [str(found), _times(found), self.kernel.sample])))
         panel.set_trait("verdict", "same" if found.same else "differs")
 
     def _keep(self, text: str, seen: str) -> tuple[str, ...]:
@@ -171,18 +186,16 @@ class SourceDesk:
 
     def _revert(self) -> None:
         self.kernel.revert()
+        self._marked, self._reported = self.kernel.source, None
         told = self.desk.edits.revert(self.kernel)
         self.panel.set_trait("text", self.kernel.source)
         self.panel.set_trait("markers", [])
         self._plain(" · ".join(["reverted to the generated source", *told]))
 
     def _markers(self, error: Exception) -> list[dict[str, Any]]:
-        """What the compiler said, or where the edit failed as it ran."""
-        if isinstance(error, ToolchainError):
-            found: Any = error.data.get("messages", ())
-            return [_marker(m.line, m.col, _SEVERITIES[m.severity], m.text) for m in found]
-        line = error.data.get("line") if isinstance(error, KernelError) else None
-        return [_marker(line, 0, "error", _message(error))] if isinstance(line, int) and line > 0 else []
+        """What the compiler said."""
+        found: Any = error.data.get("messages", ()) if isinstance(error, ToolchainError) else ()
+        return [_marker(m.line, m.col, _SEVERITIES[m.severity], m.text) for m in found]
 
     def _plain(self, status: str) -> None:
         self.panel.set_trait("status", status)
@@ -195,6 +208,28 @@ def names(kernels: Sequence[Kernel]) -> tuple[str, ...]:
     count = Counter(kernel.name for kernel in kernels)
     full = [kernel.identity.specialization.removesuffix("()") for kernel in kernels]
     return tuple(k.name if count[k.name] == 1 else name for k, name in zip(kernels, full, strict=True))
+
+
+def _headline(report: KernelError | None) -> str:
+    """What was found, in as many words as fit on a bar."""
+    if report is None:
+        return ""
+    line, kind = report.data.get("line"), report.kind.replace("_", " ")
+    return f"{kind} at source.cu line {line}" if line else kind
+
+
+def _report_markers(report: KernelError) -> list[dict[str, Any]]:
+    """The sentence and what to do at the line that was found, and what the notes say at the lines that they mean."""
+    words: dict[int, list[str]] = {}
+    found = cast("int | None", report.data.get("line"))
+    if found:
+        words[found] = [report.message]
+    for text, line in cast("Sequence[tuple[str, int | None]]", report.data.get("notes", ())):
+        if line:
+            words.setdefault(line, []).append(text)
+    if found and report.data.get("hint"):
+        words[found].append(str(report.data["hint"]))
+    return [_marker(line, 0, "error", "\n".join(said)) for line, said in words.items()]
 
 
 def _marker(line: int, column: int, severity: str, message: str) -> dict[str, Any]:

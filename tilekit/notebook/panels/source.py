@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import traitlets
@@ -41,6 +41,7 @@ class SourcePanel(Panel):
         stop: Callable[[], object],
         text: str | None = None,
         status: str = "",
+        markers: Sequence[dict[str, Any]] = (),
     ) -> None:
         self._asked: dict[str, Callable[[dict[str, Any]], object]] = {
             "recompile": lambda content: recompile(content["text"]),
@@ -48,7 +49,7 @@ class SourcePanel(Panel):
             "stop": lambda content: stop(),
         }
         shown = generated if text is None else text
-        super().__init__(kernel=kernel, text=shown, generated=generated, status=status)
+        super().__init__(kernel=kernel, text=shown, generated=generated, status=status, markers=list(markers))
         self.on_msg(self._answer)
 
     def plain(self) -> str:

@@ -11,6 +11,8 @@ type Kind = "passes" | "source";
 interface Entry {
   name: string;
   patched: boolean;
+  /** What was found wrong with it, in a few words; empty if nothing was. */
+  report: string;
 }
 
 interface State {
@@ -31,6 +33,7 @@ class Bar {
   readonly #buttons: Record<Kind, HTMLButtonElement>;
   readonly #select = el("select", "tk-select", [], { "aria-label": "Kernel" });
   readonly #patched = el("span", "tk-pill tk-warned", ["PATCHED"]);
+  readonly #report: HTMLButtonElement;
   readonly #gone = el("div", "tk-gone", [GONE], { role: "alert" });
   readonly #waiting = el("div", "tk-waiting", ["opening…"], { role: "status" });
   readonly #place: HTMLElement;
@@ -44,9 +47,11 @@ class Bar {
     this.#gone.hidden = this.#waiting.hidden = true;
     this.#place = el("div", "tk-place", [this.#waiting], { id: `tk-bar-${++bars}` });
     this.#buttons = { passes: this.#button("passes"), source: this.#button("source") };
+    this.#report = button("", "Show it in the source", () => this.#choose({ shown: "source" }), "tk-pill tk-removed tk-report");
     makeFocusable(this.#select);
     this.#select.addEventListener("change", () => this.#choose({ kernel: this.#select.selectedIndex }));
-    this.#row = el("div", "tk-bar-row", [el("span", "tk-bar-buttons", Object.values(this.#buttons)), this.#select, this.#patched], {
+    const buttons = el("span", "tk-bar-buttons", Object.values(this.#buttons));
+    this.#row = el("div", "tk-bar-row", [buttons, this.#select, this.#patched, this.#report], {
       role: "toolbar",
       "aria-label": "Panels of this cell's kernels",
     });
@@ -88,7 +93,9 @@ class Bar {
 
   #list(): void {
     const kernels = this.model.get("kernels");
-    const options = kernels.map(({ name, patched }) => el("option", "", [patched ? `${name} · PATCHED` : name]));
+    const options = kernels.map(({ name, patched, report }) =>
+      el("option", "", [[name, patched && "PATCHED", report].filter(Boolean).join(" · ")]),
+    );
     this.#select.replaceChildren(...options);
     this.#select.hidden = kernels.length < 2;
     this.#show();
@@ -101,6 +108,9 @@ class Bar {
     this.#select.selectedIndex = kernel;
     // among several, the list of them says it
     this.#patched.hidden = kernels.length > 1 || !kernels[kernel]?.patched;
+    const report = kernels[kernel]?.report ?? "";
+    this.#report.hidden = !report || (this.#line.isGone && !this.#shown.has(`source:${kernel}`));
+    this.#report.textContent = report;
     for (const [kind, element] of Object.entries(this.#buttons)) {
       element.setAttribute("aria-expanded", String(kind === shown));
       element.disabled = this.#line.isGone && !this.#shown.has(`${kind}:${kernel}`);

@@ -148,9 +148,14 @@ export class Editor {
     return placed;
   }
 
-  goTo(marker: Marker): void {
+  /** Scroll to a marker. */
+  reveal(marker: Marker): void {
     const [{ from }] = place([marker], this.#compiled, this.#since) as [Placed];
     this.view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+  }
+
+  goTo(marker: Marker): void {
+    this.reveal(marker);
     this.view.focus();
   }
 }

@@ -197,6 +197,9 @@ class SourcePanel {
     this.#problems.hidden = markers.length === 0;
     this.#problems.setAttribute("aria-label", plural(markers.length, "problem"));
     this.#problems.replaceChildren(...markers.map((marker) => this.#problem(marker)));
+    const [first] = markers;
+    // who types is not carried off; when the panel stands in the page
+    if (first && !this.#editor.view.hasFocus) requestAnimationFrame(() => requestAnimationFrame(() => this.#editor.reveal(first)));
   }
 
   #problem(marker: Marker): HTMLElement {

@@ -7,7 +7,7 @@ import { tags } from "@lezer/highlight";
 const accent = (percent: number): string => `color-mix(in srgb, var(--tk-accent) ${percent}%, transparent)`;
 
 const look = EditorView.theme({
-  "&": { height: "100%", backgroundColor: "transparent", color: "var(--jp-mirror-editor-variable-color, var(--tk-ink))", fontSize: "12px" },
+  "&": { backgroundColor: "transparent", color: "var(--jp-mirror-editor-variable-color, var(--tk-ink))" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { overflow: "auto", fontFamily: "var(--tk-mono)", lineHeight: "18px" },
   ".cm-content": { padding: "6px 0", caretColor: "var(--jp-editor-cursor-color, var(--tk-ink))" },
