@@ -12,6 +12,7 @@ from tilekit.diag import TilekitError
 from tilekit.ir import evaluator
 from tilekit.ir.tools import verify
 from tilekit.jit.evaluated import as_memory
+from tilekit.jit.specialized import Specialized
 
 # relative error of a whole result, by dtype: ||out - ref|| / ||ref||
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
@@ -23,7 +24,8 @@ def evaluate(handle, args: Sequence) -> None:
     instance = handle._jit_instance_for(*args)
     instance.require_program()  # raises what is wrong with the first schedule, if none works
     # not `transpiled_programs`, which would transpile every other schedule too
-    program = next(filter(None, map(instance._program, range(len(instance.schedules)))))
+    found = map(instance.specialized, range(len(instance.schedules)))
+    program = next(each.program for each in found if isinstance(each, Specialized))
     verify(program)
     params = handle.params
     launch = [args[i] for i in params.kernel_params]
