@@ -34,6 +34,8 @@ def test_unary(machine, name, dtype):
         x = x[~(np.abs(x.astype(np.float64)) > 1e15)]  # beyond, NumPy's own reduction is nothing to compare with
     out = call(machine, "unary", dtype, sources.UNARY.index(name), x)
     wide = oracle(name, x.astype(np.float64))
+    if name == "exp2" and dtype != "double":
+        wide = np.where(wide < 2.0**-126, 0, wide)
     expected = wide.astype(narrow if dtype == "double" else np.float32).astype(narrow)
     if name in FUNCTIONS and FUNCTIONS[name].exact:
         assert_same_floats(out, expected)

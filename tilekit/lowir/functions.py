@@ -65,13 +65,19 @@ def _c_mod(a: Any, b: Any) -> Any:
     return a - b * _c_div(a, b)
 
 
+def _exp2(x: Any) -> Any:
+    """2 to the power of x; a float32 result below the smallest normal number is 0, as machines give it."""
+    power = np.exp2(x)
+    return power if x.dtype == np.float64 else np.where(x < -126, np.float32(0), power)
+
+
 def _transcendental(function: Callable[..., Any]) -> ScalarFunction:
     return ScalarFunction(1, Domain.FLOAT, _single(function))
 
 
 FUNCTIONS: Mapping[str, ScalarFunction] = {
     "exp": _transcendental(np.exp),
-    "exp2": _transcendental(np.exp2),
+    "exp2": _transcendental(_exp2),
     "log": _transcendental(np.log),
     "log2": _transcendental(np.log2),
     "sqrt": ScalarFunction(1, Domain.FLOAT, _single(np.sqrt), exact=True),

@@ -325,7 +325,12 @@ class ElementwiseMethods(Surface):
         return self._unary("exp", x, out)
 
     def exp2(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
-        """Return 2 to the power of each element; float tiles."""
+        """Return 2 to the power of each element; float tiles.
+
+        Notes
+        -----
+        PTX ex2.approx.ftz for float32 and narrower: what is below 2**-126 is 0.
+        """
         return self._unary("exp2", x, out)
 
     def log(self, x: RegisterTensor, *, out: RegisterTensor | None = None) -> RegisterTensor:
