@@ -17,6 +17,7 @@ from tests.kernels.matmul import (
     test_matmul_v3,
     test_matmul_v4,
     test_matmul_v5,
+    test_matmul_v6,
 )
 from tilekit import float32
 
@@ -67,6 +68,8 @@ TENSOR_CORES = {
     "matmul_v4_bf16": (test_matmul_v4.BF16, lambda: matmul(BF16)),
     "matmul_v4_linear": (test_matmul_v4.LINEAR, lambda: matmul(F16)),
     "matmul_v5": (test_matmul_v5.F16, lambda: matmul(F16)),
+    "matmul_v6": (test_matmul_v6.F16, lambda: matmul(F16)),
+    "matmul_v6_linear": (test_matmul_v6.LINEAR, lambda: matmul(F16)),
     "matmul_tf32": (test_matmul_tf32.LINEAR, lambda: matmul(F32)),
     "matmul_gelu": (test_matmul_epilogue.LINEAR[F16], lambda: linear(F16, "gelu")),
     "int8_matmul": (test_int8_matmul.MATMUL, int8_matmul),
@@ -74,6 +77,7 @@ TENSOR_CORES = {
     "flash": (test_flash_attention.FLASH[F16], lambda: attention(F16, 128, False)),
     "flash_causal": (test_flash_attention.FLASH[F16], lambda: attention(F16, 128, True)),
     "flash_causal_bf16": (test_flash_attention.FLASH[BF16], lambda: attention(BF16, 128, True)),
+    "flash_in_two_loops": (test_flash_attention.TWO_LOOPS[F16], lambda: attention(F16, 128, True)),
     "split_flash": (test_flash_attention.SPLIT[F16], lambda: attention(F16, 16, True)),
     "paged": (test_paged_attention.PAGED[F16], lambda: paged(F16, 32)),
     "decode": (test_paged_attention.DECODE[F16], lambda: paged(F16)),
@@ -88,6 +92,15 @@ OTHERS = {
     "rms_norm": (
         test_rms_norm.RMS_NORM[F16],
         lambda: (8, 256, 1e-5, *(torch.randn(*s).half() for s in ((8, 256), (8, 256), (256,), (8, 256)))),
+    ),
+    "softmax_in_registers": (test_softmax.REGISTER_SOFTMAX[F16], lambda: (4, 8192, *torch.randn(2, 4, 8192).half())),
+    "layer_norm_in_registers": (
+        test_layer_norm.REGISTER_LAYER_NORM[F16],
+        lambda: (4, 8192, *(torch.randn(*s).half() for s in ((4, 8192), (8192,), (8192,), (4, 8192))), 1e-5),
+    ),
+    "rms_norm_in_registers": (
+        test_rms_norm.REGISTER_RMS_NORM[F16],
+        lambda: (4, 8192, 1e-5, *(torch.randn(*s).half() for s in ((4, 8192), (4, 8192), (8192,), (4, 8192)))),
     ),
     "transpose": (test_transpose.TRANSPOSE[F16], lambda: (64, 64, *torch.randn(2, 64, 64).half())),
 }

@@ -109,6 +109,142 @@ def flash(dtype=float16):
     return FlashAttention()
 
 
+def flash_in_two_loops(dtype=float16):
+    @tilus.autotune("block_q, block_k, warps", [(64, 64, 4), (128, 64, 4), (128, 64, 8), (128, 32, 4), (64, 32, 4)])
+    class TwoLoopFlashAttention(tilus.Script):
+        """Flash attention that asks only where it must which keys a query sees: keys that all of them see come first.
+
+        Two stages of keys and values, one barrier for each block of them. The blocks with most to do start first.
+        """
+
+        def __init__(self, block_q: int, block_k: int, warps: int):
+            super().__init__()
+            self.block_q = block_q
+            self.block_k = block_k
+            self.warps = warps
+            # more rows of a warp share what it loads of keys and values; then there are no registers for the queries
+            self.keeps_q = block_q // warps == 16
+
+        def attend(
+            self,
+            q: tilus.RegisterTensor,
+            k: tilus.SharedTensor,
+            v: tilus.SharedTensor,
+            acc: tilus.RegisterTensor,
+            largest: tilus.RegisterTensor,
+            total: tilus.RegisterTensor,
+            start: int32,
+            diagonal: int32,
+            k_len: int32,
+            causal: bool,
+            masked: bool,
+            dim: int,
+        ):
+            """Output, maximum and sum of weights with one block of keys more; scores are scaled where they are used."""
+            layouts = self.cuda.resolve_dot_config(
+                dtype, float32, m=self.block_q, n=self.block_k, k=q.shape[1], warp_m=self.warps, warp_n=1
+            )
+            scale = math.log2(math.e) / math.sqrt(dim)
+            score = self.dot(q, self.load_shared(k.transpose()), acc_dtype=float32)
+            # each warp has whole rows of scores, so that a row's maximum and sum stay within it
+            self.annotate_layout(score, layouts.lc)
+            if masked:
+                rows = self.register_tensor(dtype=int32, shape=[self.block_q, 1], init=lambda i, j: i)
+                columns = self.register_tensor(dtype=int32, shape=[1, self.block_k], init=lambda i, j: j)
+                # a key behind the last one is also behind the diagonal
+                if causal:
+                    score = self.where(columns <= rows + (diagonal - start), score, HIDDEN)
+                else:
+                    score = self.where(columns < k_len - start, score, HIDDEN)
+            highest = self.maximum(largest, self.max(score, dim=1, keepdim=True))
+            fade = self.exp2((largest - highest) * scale)
+            p = self.exp2(score * scale - highest * scale)
+            total = total * fade + self.sum(p, dim=1, keepdim=True)
+            acc = self.dot(p.to(dtype), self.load_shared(v), acc * fade)
+            return acc, highest, total
+
+        def __call__(
+            self,
+            batch: int32,
+            q_len: int32,
+            k_len: int32,
+            heads: int,
+            k_heads: int,
+            dim: int,
+            causal: bool,
+            q_ptr: ~dtype,
+            k_ptr: ~dtype,
+            v_ptr: ~dtype,
+            o_ptr: ~dtype,
+        ):
+            blocks = cdiv(q_len, self.block_q)
+            self.attrs.blocks = [heads, blocks, batch]
+            self.attrs.warps = self.warps
+            # tensor cores take whole tiles; the columns behind `dim` are zero
+            width = max(32, 1 << (dim - 1).bit_length())
+            head, turn, item = self.blockIdx
+            k_head = head // (heads // k_heads)
+            # late queries see most keys
+            first = (blocks - 1 - turn if causal else turn) * self.block_q
+            gq = self.global_view(q_ptr, dtype=dtype, shape=[batch, q_len, heads, dim])
+            gk = self.global_view(k_ptr, dtype=dtype, shape=[batch, k_len, k_heads, dim])
+            gv = self.global_view(v_ptr, dtype=dtype, shape=[batch, k_len, k_heads, dim])
+            go = self.global_view(o_ptr, dtype=dtype, shape=[batch, q_len, heads, dim])
+            sk = self.shared_tensor(dtype=dtype, shape=[2, self.block_k, width])
+            sv = self.shared_tensor(dtype=dtype, shape=[2, self.block_k, width])
+            sq = self.shared_tensor(dtype=dtype, shape=[self.block_q, width])
+            self.copy_async(gq, sq, offsets=[item, first, head, 0], dims=[1, 3])
+            self.copy_async(gk, sk[0], offsets=[item, 0, k_head, 0], dims=[1, 3])
+            self.copy_async(gv, sv[0], offsets=[item, 0, k_head, 0], dims=[1, 3])
+            if self.keeps_q:
+                self.copy_async_wait_all()
+                self.sync()
+                q = self.load_shared(sq)
+
+            output = self.cuda.resolve_dot_config(
+                dtype, float32, m=self.block_q, n=width, k=self.block_k, warp_m=self.warps, warp_n=1
+            )
+            acc = self.register_tensor(dtype=float32, shape=[self.block_q, width], init=0.0)
+            self.annotate_layout(acc, output.lc)
+            largest = self.register_tensor(dtype=float32, shape=[self.block_q, 1], init=HIDDEN)
+            total = self.register_tensor(dtype=float32, shape=[self.block_q, 1], init=0.0)
+            # the key that the first query of this block sees last, if it may not look ahead
+            diagonal = first + k_len - q_len
+            seen_by_all = (max(diagonal + 1, 0) if causal else k_len) // self.block_k * self.block_k
+            stage: int32 = 0
+            for start in range(0, seen_by_all, self.block_k):
+                self.copy_async_wait_all()
+                self.sync()
+                later = start + self.block_k
+                self.copy_async(gk, sk[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                if not self.keeps_q:
+                    q = self.load_shared(sq)
+                acc, largest, total = self.attend(
+                    q, sk[stage], sv[stage], acc, largest, total, start, diagonal, k_len, causal, False, dim
+                )
+                stage = 1 - stage
+            for start in range(seen_by_all, min(k_len, diagonal + self.block_q) if causal else k_len, self.block_k):
+                self.copy_async_wait_all()
+                self.sync()
+                later = start + self.block_k
+                self.copy_async(gk, sk[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                if not self.keeps_q:
+                    q = self.load_shared(sq)
+                acc, largest, total = self.attend(
+                    q, sk[stage], sv[stage], acc, largest, total, start, diagonal, k_len, causal, True, dim
+                )
+                stage = 1 - stage
+            self.copy_async_wait_all()
+            self.free_shared(sq)
+            self.free_shared(sk)
+            self.free_shared(sv)
+            self.store_global(go, (acc * (1.0 / total)).to(dtype), offsets=[item, first, head, 0], dims=[1, 3])
+
+    return TwoLoopFlashAttention()
+
+
 def split_flash(dtype=float16):
     @tilus.autotune("splits", [3, 8])
     @tilus.autotune("block_k", [32, 64])

@@ -3,10 +3,11 @@ import pytest
 import torch
 
 from tests.kernels.attention import scripts
-from tests.kernels.machines import EVERYWHERE, assert_close, evaluate, on_gpu, poisoned, scheduled
+from tests.kernels.machines import EVERYWHERE, assert_close, evaluate, on_gpu, poisoned, scheduled, simulate
 from tilekit import bfloat16
 
 FLASH = {torch.float16: scripts.flash(), torch.bfloat16: scripts.flash(bfloat16)}
+TWO_LOOPS = {torch.float16: scripts.flash_in_two_loops(), torch.bfloat16: scripts.flash_in_two_loops(bfloat16)}
 SPLIT = {torch.float16: scripts.split_flash(), torch.bfloat16: scripts.split_flash(bfloat16)}
 
 
@@ -48,6 +49,25 @@ def test_bfloat16_agrees_with_torch(run):
 
 @pytest.mark.parametrize("run", EVERYWHERE)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_keys_that_all_see_and_the_others_in_two_loops_agree_with_torch(run, shape, causal):
+    check(run, TWO_LOOPS[torch.float16], *shape, causal)
+
+
+@pytest.mark.parametrize(
+    "schedule", TWO_LOOPS[torch.float16].schedules[1:], ids=lambda s: "-".join(map(str, s.values()))
+)
+def test_every_schedule_of_two_loops_agrees_with_torch_in_the_evaluator(schedule):
+    check(evaluate, scheduled(TWO_LOOPS[torch.float16], schedule), 1, 130, 250, 2, 1, 64, True)
+
+
+def test_a_warp_of_more_rows_agrees_with_torch_in_the_simulator():
+    kernel = scheduled(TWO_LOOPS[torch.bfloat16], {"block_q": 128, "block_k": 32, "warps": 4})
+    check(simulate, kernel, 1, 130, 150, 2, 1, 64, True, torch.bfloat16)
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("shape", [(1, 5, 300, 2, 1, 64), (2, 17, 50, 2, 2, 32)], ids=str)
 def test_blocks_that_share_the_keys_of_a_head_agree_with_torch(run, shape, causal):
     check(run, SPLIT[torch.float16], *shape, causal)
@@ -68,6 +88,14 @@ def test_every_schedule_agrees_with_torch_in_the_evaluator(schedule):
 @pytest.mark.parametrize("schedule", FLASH[torch.float16].schedules, ids=lambda s: "-".join(map(str, s.values())))
 def test_every_schedule_agrees_with_torch_on_a_gpu(schedule, causal):
     check(on_gpu, scheduled(FLASH[torch.float16], schedule), 1, 333, 777, 4, 2, 64, causal)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("schedule", TWO_LOOPS[torch.float16].schedules, ids=lambda s: "-".join(map(str, s.values())))
+def test_every_schedule_of_two_loops_agrees_with_torch_on_a_gpu(schedule, causal):
+    for shape in ((1, 333, 777, 4, 2, 64), (1, 1024, 1024, 8, 2, 128)):
+        check(on_gpu, scheduled(TWO_LOOPS[torch.float16], schedule), *shape, causal)
 
 
 @pytest.mark.gpu

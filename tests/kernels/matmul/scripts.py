@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Six matmuls, each with one idea more than the one before it: C[m, n] = A[m, k] @ B[k, n], all row-major."""
+"""Seven matmuls, each with one idea more than the one before it: C[m, n] = A[m, k] @ B[k, n], all row-major."""
 
 import tilekit as tilus
 from tilekit import float16, float32, int32
@@ -294,3 +294,103 @@ def split_k(dtype=float16, out=None):
             return acc
 
     return SplitKMatmul()
+
+
+def overlapped(dtype=float16, out=None, transposed=False):
+    """Tensor cores never wait for shared memory: while they multiply, the operands that come next are loaded.
+
+    Large tiles need each element of A and B less often, blocks that run at a time share rows and columns of them, and
+    C is written in whole rows. With `transposed`, B lies as [n, k].
+    """
+    out = out or dtype
+
+    @tilus.autotune("block_m, block_n, warps", [(128, 256, 8), (256, 128, 8), (128, 128, 4), (64, 64, 4)])
+    @tilus.autotune("block_k, stages", [(32, 4), (64, 3), (64, 4), (32, 5)])
+    class OverlappedMatmul(tilus.Script):
+        def __init__(self, block_m: int, block_n: int, block_k: int, stages: int, warps: int):
+            super().__init__()
+            self.block_m = block_m
+            self.block_n = block_n
+            self.block_k = block_k
+            self.stages = stages
+            self.warps = warps
+            # what one matrix instruction takes of k
+            self.step = 16
+            self.steps = block_k // self.step
+
+        def place(self, rows: int32, columns: int32):
+            """Which tile of C is whose: blocks that run at a time have tiles in eight rows of them."""
+            group = 8 * columns
+            first = self.blockIdx.x // group * 8
+            height = min(rows - first, 8)
+            within = self.blockIdx.x % group
+            return first + within % height, within // height
+
+        def __call__(self, m: int32, n: int, k: int, a_ptr: ~dtype, b_ptr: ~dtype, c_ptr: ~out):
+            rows, columns = cdiv(m, self.block_m), cdiv(n, self.block_n)
+            self.attrs.blocks = [rows * columns]
+            self.attrs.warps = self.warps
+            tile_row, tile_column = self.place(rows, columns)
+            row, column = tile_row * self.block_m, tile_column * self.block_n
+            ga = self.global_view(a_ptr, dtype=dtype, shape=[m, k])
+            gb = self.global_view(b_ptr, dtype=dtype, shape=[n, k] if transposed else [k, n])
+            gc = self.global_view(c_ptr, dtype=out, shape=[m, n])
+            sa = self.shared_tensor(dtype=dtype, shape=[self.stages, self.block_m, self.block_k])
+            tile_b = [self.block_n, self.block_k] if transposed else [self.block_k, self.block_n]
+            sb = self.shared_tensor(dtype=dtype, shape=[self.stages, *tile_b])
+            # the same memory, where what one matrix instruction takes of k has an index
+            steps_a = self.reshape_shared(sa, [self.stages, self.block_m, self.steps, self.step])
+            steps_b = (
+                self.reshape_shared(sb, [self.stages, self.block_n, self.steps, self.step])
+                if transposed
+                else self.reshape_shared(sb, [self.stages, self.steps, self.step, self.block_n])
+            )
+
+            for stage in self.range(self.stages - 1, unroll="all"):
+                depth = stage * self.block_k
+                self.copy_async(ga, sa[stage], offsets=[row, depth])
+                self.copy_async(gb, sb[stage], offsets=[column, depth] if transposed else [depth, column])
+                self.copy_async_commit_group()
+            self.copy_async_wait_group(self.stages - 2)
+            self.sync()
+            a0 = self.load_shared(steps_a[0, :, 0, :])
+            b0 = self.load_shared(steps_b[0, :, 0, :].transpose() if transposed else steps_b[0, 0])
+
+            acc = self.register_tensor(dtype=float32, shape=[self.block_m, self.block_n], init=0.0)
+            full: int32 = 0
+            free: int32 = self.stages - 1
+            for depth in range(0, k, self.block_k):
+                # this stage has been here since the last turn; what it waits for is the next one
+                self.copy_async_wait_group(self.stages - 3)
+                self.sync()
+                later = depth + (self.stages - 1) * self.block_k
+                self.copy_async(ga, sa[free], offsets=[row, later])
+                self.copy_async(gb, sb[free], offsets=[column, later] if transposed else [later, column])
+                self.copy_async_commit_group()
+                for pair in self.range(self.steps // 2, unroll="all"):
+                    a1 = self.load_shared(steps_a[full, :, 2 * pair + 1, :])
+                    b1 = self.load_shared(
+                        steps_b[full, :, 2 * pair + 1, :].transpose() if transposed else steps_b[full, 2 * pair + 1]
+                    )
+                    self.dot(a0, b0, acc, out=acc)
+                    # the last pair's successor is the first step of the next stage
+                    if pair == self.steps // 2 - 1:
+                        full = (full + 1) % self.stages
+                    step = (2 * pair + 2) % self.steps
+                    self.load_shared(steps_a[full, :, step, :], out=a0)
+                    self.load_shared(
+                        steps_b[full, :, step, :].transpose() if transposed else steps_b[full, step], out=b0
+                    )
+                    self.dot(a1, b1, acc, out=acc)
+                free = (free + 1) % self.stages
+            self.copy_async_wait_all()
+            self.sync()
+            self.free_shared(sa)
+            self.free_shared(sb)
+            sc = self.shared_tensor(dtype=out, shape=[self.block_m, self.block_n])
+            self.store_shared(sc, acc.to(out))
+            self.sync()
+            self.store_global(gc, self.load_shared(sc), offsets=[row, column])
+            self.free_shared(sc)
+
+    return OverlappedMatmul()
