@@ -161,6 +161,7 @@ def test_attributes_of_objects_and_what_is_in_shared_memory(sums, x):
     np.testing.assert_allclose(sums.watch("total").array, 2 * x[::2].sum(0), rtol=1e-5, atol=1e-6)
     rows = sums.watch("rows")
     np.testing.assert_array_equal(rows.array, 2 * x[[4, 2]])
+    assert rows.where.text == "self.store_shared(self.rows[stage], twice)", "parts of it are no assignments"
     half = sums.watch("rows", step=0)
     np.testing.assert_array_equal(half.array[0], 2 * x[0])
     assert half.defined[0].all() and not half.defined[1].any()
@@ -204,7 +205,8 @@ def test_watching_changes_no_tensor(sums, x):
 def test_a_copy_on_its_way_has_no_value_yet():
     handle, x, y = Copied(), torch.randn(32).half(), torch.empty(32).half()
     handle(2, x, y)
-    early = handle.watch("s")
+    assert handle.watch("s").where.text == "self.copy_async_wait_all()"
+    early = handle.watch("s", line=line_of(Copied, "self.copy_async(gx"))
     assert not early.defined.any()
     assert early.notes == ("a copy into 32 of its elements is on its way",) and early.notes[0] in repr(early)
     late = handle.watch("s", line=line_of(Copied, "self.sync()"))

@@ -289,7 +289,7 @@ class Kernel:
             The index of the block in the grid; missing coordinates are 0.
         line
             A line of the cell or file in which the kernel stands, as an editor counts; the value is that behind its
-            statement. By default that of the last assignment to the name.
+            statement. By default that of the last assignment to the name that runs, or of the wait for a copy to it.
         step
             Which execution of the line, counted from 0 as `range` does: in a loop, the iteration. By default the last.
         args

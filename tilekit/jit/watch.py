@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,13 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.ir import evaluator
 from tilekit.ir import stmt as stmts
 from tilekit.ir.evaluator import Group
+from tilekit.ir.inst import Instruction
+from tilekit.ir.instructions.copy_async import (
+    CopyAsyncGenericInst,
+    CopyAsyncInst,
+    CopyAsyncWaitAllInst,
+    CopyAsyncWaitGroupInst,
+)
 from tilekit.ir.instructions.semaphore import LockSemaphoreInst
 from tilekit.ir.instructions.shared import FreeSharedInst
 from tilekit.ir.machine import Array, Mask, Steps
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
 
 Subject = Tensor | Var
 _COMPOUND = (stmts.ForStmt, stmts.WhileStmt, stmts.IfStmt)
+_COPIES = (CopyAsyncInst, CopyAsyncGenericInst)
+_WAITS = (CopyAsyncWaitGroupInst, CopyAsyncWaitAllInst)
 _LINES_NAMED = 12
 
 
@@ -218,19 +227,29 @@ class _Text:
         )
 
     def assignments(self, name: str, subjects: Sequence[Subject]) -> list[_Line]:
-        """The statements that write one of these, in their order."""
-        wanted = {self.roots.get(each, each) for each in subjects}
+        """The statements that give one of these a value, in their order; of copies, also those that wait for them."""
         meant = set(subjects)
         functions = [each.function for each in self.bindings if each.name == name and each.value in meant]
-        function = self.main if self.main in functions or not functions else functions[-1]
+        function = self.main if self.main in functions else (functions or [""])[-1]
         found: list[_Line | None] = []
+        assigning = {stmt for stmt in self.statements if self._assigns(stmt, meant)}
+        if any(_is(stmt, _COPIES) for stmt in assigning):
+            assigning |= {stmt for stmt in self.statements if _is(stmt, _WAITS)}
         for stmt in self.statements:
             place = _span(stmt)
-            if place is None or not any(self.roots.get(each, each) in wanted for each in _writes(stmt)):
+            if place is None or stmt not in assigning:
                 continue
             span = next((each for each in (place, *place.callers()) if each.function == function), place)
             found.append(self._statement(_Line(span.function, span.line, span.line)))
         return list(dict.fromkeys(line for line in found if line is not None))
+
+    def _assigns(self, stmt: Stmt, subjects: Set[Subject]) -> bool:
+        """Whether a statement makes one of these, or writes its elements by any name; a view of it does neither."""
+        made = stmt.inst.output if isinstance(stmt, stmts.InstStmt) else None
+        shown = {self.roots.get(each, each) for each in subjects}
+        return any(
+            each in subjects or (each is not made and self.roots.get(each, each) in shown) for each in _writes(stmt)
+        )
 
     def absent(self, name: str, look: _Look, block: tuple[int, int, int]) -> errors.ArgumentError:
         """Why there is no value."""
@@ -249,6 +268,10 @@ class _Text:
         return errors.ArgumentError(
             "TK642", f"{name} has no value after line {line}: it was freed, or is assigned elsewhere"
         )
+
+
+def _is(stmt: Stmt, kinds: tuple[type[Instruction], ...]) -> bool:
+    return isinstance(stmt, stmts.InstStmt) and isinstance(stmt.inst, kinds)
 
 
 def _times(count: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -104,7 +105,7 @@ class Watched:
         }
         return [f"{int(mask.sum()):,} {word}" for word, mask in counts.items() if mask.any()]
 
-    @property
+    @cached_property
     def extremes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The first index of the smallest and of the largest finite element."""
         values = _comparable(self.array)
@@ -179,31 +180,22 @@ class Watched:
         number = _comparable(np.asarray(value))
         if not np.isfinite(number):
             return _number(number), "alarm"
-        low, high = self._marked
-        sign = _MINIMUM if index == low else _MAXIMUM if index == high else ""
+        sign = self._sign(index)
         return f"{_number(number)}{sign}", "end" if sign else ""
 
-    @property
-    def _marked(self) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-        """The extremes, where they differ."""
-        found = self.__dict__.get("_ends")
-        if found is None:
-            low, high = self.extremes
-            same = self.array[low] == self.array[high]
-            found = (None, None) if same else (low, high)
-            object.__setattr__(self, "_ends", found)
-        return found
+    def _sign(self, index: tuple[int, ...]) -> str:
+        """The sign of an extreme; none where all is the same."""
+        low, high = self.extremes
+        if self.array[low] == self.array[high]:
+            return ""
+        return _MINIMUM if index == low else _MAXIMUM if index == high else ""
 
 
 def _comparable(array: Array) -> Array:
-    """The values in a type that NumPy compares, exactly."""
-    if array.dtype.kind in "biu":
+    """The values in a type that NumPy itself knows, exactly: other floats are short, other integers under a byte."""
+    if array.dtype.kind in "biuf":
         return array
-    if array.dtype.kind == "f":
-        return array
-    # what NumPy does not know itself: small floats and integers of fewer bits than a byte
-    is_integer = "int" in array.dtype.name
-    return array.astype(np.int64 if is_integer else np.float32)
+    return array.astype(np.int64 if "int" in array.dtype.name else np.float32)
 
 
 def _limits(values: Array) -> tuple[Any, Any]:
