@@ -27,6 +27,7 @@ enum {
   // Every fiber stack is two mappings, and Linux grants a process 65530: so many stacks may exist, in all workers.
   kMaxStacks = 28000,
   kStopPeriodMs = 20,  // a thread that could not be stopped is asked again
+  kProgressPeriodMs = 50,  // how often blocks that have ended are told
   kIdlePeriodMs = 1,   // while workers are idle, whether all of them are is looked at again
 };
 enum : size_t { kSignalStack = 64 * 1024, kSharedAlignment = 1024 };
@@ -117,7 +118,6 @@ void run_block(Worker& worker, uint64_t number) {
   tk_current = nullptr;
   ++worker.counters.blocks;
   worker.counters.threads += block.thread_count;
-  if (request.finished) __atomic_fetch_add(request.finished, 1, __ATOMIC_RELAXED);
 }
 
 void run_blocks(Worker& worker) {
@@ -354,6 +354,15 @@ bool add_worker(Launch& launch) {
   return true;
 }
 
+// Say how many blocks have ended, from what the workers count anyway.
+void report_progress(const Launch& launch) {
+  uint64_t ended = 0;
+  for (int i = 0; i < launch.worker_count; ++i) {
+    ended += __atomic_load_n(&workers[i]->counters.blocks, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(launch.request->finished, ended, __ATOMIC_RELAXED);
+}
+
 // Until the launch has ended, or must: because of an error, a word, or the time.
 void watch(Launch& launch, double begin) {
   const double timeout = launch.request->timeout_s;
@@ -361,6 +370,10 @@ void watch(Launch& launch, double begin) {
   while (launch.running.load() > 0 && !launch.error_claimed.load()) {
     double left = timeout > 0 ? begin + timeout - now() : -1;
     if (timeout > 0 && left < 0) left = 0;
+    if (launch.request->finished) {
+      report_progress(launch);
+      if (left < 0 || left > 1e-3 * kProgressPeriodMs) left = 1e-3 * kProgressPeriodMs;
+    }
     const bool some_idle = launch.idle.load() > 0;
     if (some_idle && (timeout <= 0 || left > 1e-3 * kIdlePeriodMs)) left = 1e-3 * kIdlePeriodMs;
     const bool spoken = wait_for_news(launch, left, true);
