@@ -75,6 +75,17 @@ def test_without_a_compiler_the_evaluator_prints(capsys, monkeypatch):
     assert sorted(set(handle.printed.splitlines())) == lines(3, 1)
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_a_kernel_that_prints_is_waited_for(talker, capfd):
+    x = torch.zeros(64, device="cuda")
+    talker(50, 0, x)
+    assert sorted(talker.printed.splitlines()) == sorted(lines(50))
+    *shown, more = capfd.readouterr().out.splitlines()
+    assert shown == talker.printed.splitlines()[:1000] and more == "… and 600 more lines: kernel.printed has all"
+    talker(0, 0, x)
+    assert talker.printed == capfd.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -10,7 +10,6 @@ import torch
 import tilekit as tilus
 from tilekit import float32, int32
 from tilekit.cpusim import client
-from tilekit.diag import KernelError
 from tilekit.jit import observer, progress
 from tilekit.jit.progress import Launching, LaunchProgress
 from tilekit.runtime.launch import LaunchStats

@@ -202,6 +202,15 @@ def test_watching_changes_no_tensor(sums, x):
     assert (y == 3).all()
 
 
+@pytest.mark.gpu
+def test_a_kernel_that_ran_on_a_gpu_is_watched_on_the_cpu(x):
+    handle = Sums()
+    there = (6, x.cuda(), torch.empty(2, 64, device="cuda"))
+    handle(*there)
+    found = handle.watch("acc")
+    np.testing.assert_allclose(found.array, 1.5 * x[::2].sum(0), rtol=1e-5, atol=1e-6)
+
+
 def test_a_copy_on_its_way_has_no_value_yet():
     handle, x, y = Copied(), torch.randn(32).half(), torch.empty(32).half()
     handle(2, x, y)

@@ -13,7 +13,6 @@ from tilekit.ir.tensor import Tensor
 from tilekit.ir.text import printer
 from tilekit.lowir.scalar import Var
 
-
 _BETWEEN = "\n\n\n"
 
 
@@ -26,7 +25,7 @@ class frozendict(dict[str, Function]):
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Binding:
     """What a name means in a function of a person's from the end of a line on; lines count as in a span."""
 
