@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tilekit run script.py [arguments]`: run a tilus script with tilekit."""
+"""`python -m tilekit run script.py [arguments]` runs a tilus script with tilekit; `cache …` looks after the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import runpy
 import sys
 from pathlib import Path
 
-from tilekit import aliases
+from tilekit import aliases, config
+from tilekit.cache import manage
 from tilekit.diag import TilekitError
 
 
@@ -18,7 +19,10 @@ def main() -> int:
     run = commands.add_parser("run", help="run a script in which `import tilus` means tilekit")
     run.add_argument("script", type=Path)
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
+    _add_cache(commands.add_parser("cache", help="see what was compiled, make the cache smaller, empty it"))
     options = parser.parse_args()
+    if options.command == "cache":
+        return _cache(options)
     if not options.script.is_file():
         parser.error(f"there is no file {options.script}")
     aliases.install_as_tilus()
@@ -29,6 +33,39 @@ def main() -> int:
     except TilekitError as error:
         print(error.to_ansi() if sys.stderr.isatty() else error.to_text(), file=sys.stderr)
         return 1
+    return 0
+
+
+def _add_cache(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dir", type=Path, help="the cache folder, if it is not the one in force")
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("ls", help="list the programs, the last used first")
+    explain = actions.add_parser("explain", help="say what an entry was made of")
+    explain.add_argument("key", help="the beginning of its key, as `ls` shows it")
+    gc = actions.add_parser("gc", help="delete what was not used for longest")
+    gc.add_argument("--limit", type=int, help="the bytes that may stay; by default the limit in force")
+    actions.add_parser("verify", help="read everything, and delete what is damaged")
+    actions.add_parser("clear", help="delete everything")
+
+
+def _cache(options: argparse.Namespace) -> int:
+    settings = config.resolve()
+    root: Path = options.dir or settings.cache_dir
+    match options.action:
+        case "ls":
+            print(manage.ls(root))
+        case "explain":
+            print(manage.explain(root, options.key))
+        case "gc":
+            gone = manage.gc(root, settings.cache_limit if options.limit is None else options.limit)
+            print(f"{len(gone)} entries deleted, {sum(entry.nbytes for entry in gone)} bytes")
+        case "verify":
+            damaged = manage.verify(root)
+            print(f"{len(damaged)} damaged entries deleted", *damaged, sep="\n  ")
+            return 1 if damaged else 0
+        case _:
+            manage.clear(root)
+            print(f"{root} is empty")
     return 0
 
 

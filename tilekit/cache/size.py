@@ -21,7 +21,7 @@ from tilekit.cache import files
 _KEPT_SHARE = 0.9
 # a draft of a process that died is deleted when it is so old
 _DRAFT_SECONDS = 3600.0
-_LEDGER = "size.json"
+LEDGER = "size.json"
 
 # folder of the cache -> the file whose time of modification says when an entry was last used
 ENTRIES = {"programs": "entry.json", "specializations": "manifest.json"}
@@ -143,7 +143,7 @@ def _children(place: Path) -> list[Path]:
 
 def _total(root: Path) -> int | None:
     try:
-        found = json.loads((root / _LEDGER).read_bytes())["bytes"]
+        found = json.loads((root / LEDGER).read_bytes())["bytes"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return found if isinstance(found, int) and found >= 0 else None
@@ -151,4 +151,4 @@ def _total(root: Path) -> int | None:
 
 def _write_total(root: Path, nbytes: int) -> None:
     with contextlib.suppress(OSError):
-        files.write(root / _LEDGER, json.dumps({"bytes": nbytes}).encode())
+        files.write(root / LEDGER, json.dumps({"bytes": nbytes}).encode())

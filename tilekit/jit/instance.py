@@ -103,15 +103,16 @@ class JitInstance:
         with self._lock:
             found = self._specialized.get(number)
             if found is None and restart is not None:
-                found = restart.load(number, lambda: self._transpile(number))
+                found = restart.load(number, lambda: self.transpile(number))
             if found is None:
-                found = self._transpile(number)
+                found = self.transpile(number)
                 if restart is not None:
                     restart.save(number, found)
             self._specialized[number] = found
             return found
 
-    def _transpile(self, number: int) -> Specialized | FailedSchedule:
+    def transpile(self, number: int) -> Specialized | FailedSchedule:
+        """The program of one schedule, from the script as it is now; nothing remembers it."""
         # the compiler is loaded by the first kernel that needs it
         transpiler = importlib.import_module("tilekit.lang.transpiler")
         try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.target import Target
 
 if TYPE_CHECKING:
+    from tilekit.jit.explained import Explanation
     from tilekit.jit.kernel import Kernel
     from tilekit.jit.watched import Watched
 
@@ -226,6 +228,23 @@ class InstantiatedScript:
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
+
+    def explain(
+        self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any
+    ) -> Explanation:
+        """Say whether a new process would find the kernel for these arguments, and if not, which input has changed.
+
+        Parameters
+        ----------
+        args, kwargs, target, device
+            As for `compile`.
+        """
+        values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+        call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
+        where = call.device if device is None else Device(DeviceKind(device))
+        machine = self._machine(where or Device(DeviceKind.CUDA), _target(target))
+        # an explanation is for people: nobody waits for this module at a launch
+        return importlib.import_module("tilekit.jit.explained").explain(self._instance(call.key), machine)
 
     def require_program(self) -> None:
         """Raise what is wrong with the kernel as far as that needs no arguments; nothing is compiled.

@@ -182,7 +182,7 @@ class Restart:
             "script": self.of.script.__name__,
             "specialization": self.of.name,
             "schedules": [str(dict(schedule)) for schedule in self.of.schedules],
-            "inputs": {name: _shown(text) for name, text in self.inputs.items()},
+            "inputs": {name: shown(text) for name, text in self.inputs.items()},
         }
         cache = SpecializationCache(self.config.cache_dir, self.config.cache_limit)
         cache.publish(self.key, manifest, number, text, facts)
@@ -258,6 +258,6 @@ def _number(read: source.FunctionSource, span: Span) -> int | None:
     return min(around)[2] if around else None
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """A part of a key as its manifest shows it: whole if it is short."""
     return text if len(text) <= 200 else f"{text[:80]}… sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -37,7 +37,7 @@ from tilekit.cpusim.client import (
     Simulator,
 )
 from tilekit.cpusim.memory import Region
-from tilekit.diag import ArgumentError, KernelError
+from tilekit.diag import ArgumentError, ConfigError, KernelError
 from tilekit.runtime import tensors
 from tilekit.runtime.launch import NOTHING_LAUNCHED, CheckStats, LaunchStats, OnWait
 from tilekit.runtime.manifest import Manifest, Param
@@ -55,7 +55,7 @@ class CpuDevice:
     def __init__(self, cache_dir: Path, compiler: HostCompiler) -> None:
         self.cache_dir = cache_dir
         self.compiler = compiler
-        self.runtime: Runtime = build_runtime(cache_dir, compiler)
+        self.runtime: Runtime = self._build()
         self._untold = self.runtime.seconds
         self.simulator = Simulator(self.runtime.library)
         self.lock = threading.Lock()  # one launch at a time, its copies included: they share the pool of regions
@@ -63,8 +63,15 @@ class CpuDevice:
     def ready(self) -> Simulator:
         """The simulator; if someone deleted the cache, its library is built again, for a worker may have to start."""
         if not self.runtime.library.exists():
-            self.runtime = build_runtime(self.cache_dir, self.compiler)
+            self.runtime = self._build()
         return self.simulator
+
+    def _build(self) -> Runtime:
+        """The runtime in the cache, or of this process alone where the cache cannot be written."""
+        try:
+            return build_runtime(self.cache_dir, self.compiler)
+        except ConfigError:
+            return build_runtime(_private_folder(), self.compiler)
 
     def build_seconds(self) -> float:
         """What building the runtime took; told once, to the kernel that had to wait for it."""

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking after a cache: what is in it, making it smaller, finding damage, emptying it.
+
+`python -m tilekit cache ls|explain|gc|verify|clear` and `tilekit.cache` are two front doors of these functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tilekit.cache import size
+from tilekit.cache.programs import INDEX, ProgramCache
+from tilekit.cache.specializations import MANIFEST, SpecializationCache
+
+# all that a cache folder may hold of ours; whatever else lies there is left alone
+OURS = ("scripts", "programs", "specializations", "compiler", "headers", "cpusim")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program of the cache: the script that leads to it, its target and device, its size, and when it was used."""
+
+    script: str
+    schedule: str
+    target: str
+    device: str
+    key: str
+    nbytes: int
+    used: float
+
+    def __str__(self) -> str:
+        age = f"{_duration(time.time() - self.used)} ago"
+        name = f"{self.script}({self.schedule})" if self.schedule else self.script
+        return f"{self.key[:12]}  {_bytes(self.nbytes):>9}  {age:>12}  {self.target:7} {self.device:4}  {name}"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything in a cache, the last used first."""
+
+    root: Path
+    rows: tuple[Row, ...]
+    specializations: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        total = f"{len(self.rows)} programs, {self.specializations} specializations, {_bytes(self.nbytes)}"
+        return "\n".join([f"{self.root}: {total}", *map(str, self.rows)])
+
+
+def ls(root: Path) -> Listing:
+    """List the programs of a cache."""
+    found = list(size.entries(root))
+    names = dict(_names(root))
+    rows = [
+        _row(entry, *names.get(entry.path.name, ("?", ""))) for entry in found if entry.path.parent.name == "programs"
+    ]
+    total = sum(entry.nbytes for entry in found)
+    return Listing(root, tuple(sorted(rows, key=lambda row: -row.used)), len(found) - len(rows), total)
+
+
+def explain(root: Path, key: str) -> str:
+    """What an entry whose key begins so was made of."""
+    found = sorted(path for kind in size.ENTRIES for path in (root / kind).glob(f"{_plain(key)}*"))
+    if not found:
+        return f"nothing in {root} has a key that begins with {key}"
+    return "\n\n".join(map(_explained, found))
+
+
+def gc(root: Path, limit: int) -> list[size.Entry]:
+    """Delete what was not used for longest until at most `limit` bytes are left, and what dead processes left."""
+    return size.collect(root, limit)
+
+
+def verify(root: Path) -> list[Path]:
+    """Look at every byte of every entry, delete those that are not what was written, and return where they were."""
+    programs, specializations = ProgramCache(root), SpecializationCache(root)
+    damaged: list[Path] = []
+    for entry in size.entries(root):
+        folder, times = entry.path, os.stat(entry.path)
+        if folder.parent.name == "programs":
+            whole = programs.lookup(folder.name) is not None
+        else:
+            numbers = [int(path.stem) for path in folder.glob("[0-9]*.json")]
+            whole = (folder / MANIFEST).exists()
+            whole = whole and all(specializations.lookup(folder.name, number) for number in numbers)
+        marker = folder / size.ENTRIES[folder.parent.name]
+        with contextlib.suppress(OSError):  # looking at it is not using it
+            os.utime(marker, (times.st_atime, entry.used))
+        if not whole:
+            size.delete(folder)
+            damaged.append(folder)
+    size.collect(root, sum(entry.nbytes for entry in size.entries(root)))
+    return damaged
+
+
+def clear(root: Path) -> None:
+    """Delete everything of ours in a cache."""
+    for name in OURS:
+        size.delete(root / name)
+    with contextlib.suppress(OSError):
+        (root / size.LEDGER).unlink()
+
+
+def _names(root: Path) -> list[tuple[str, tuple[str, str]]]:
+    """For each key that a script leads to, the script and the schedule."""
+    found: list[tuple[str, tuple[str, str]]] = []
+    for link in (root / "scripts").glob("*/*/programs/*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            schedules = (link.parent.parent / "schedules.txt").read_text().splitlines()
+            schedule = schedules[int(link.name)].partition(": ")[2]
+            found.append((os.path.basename(os.readlink(link)), (link.parent.parent.parent.name, schedule)))
+    return found
+
+
+def _row(entry: size.Entry, script: str, schedule: str) -> Row:
+    said: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        lines = (line.partition(" = ") for line in (entry.path / "options.txt").read_text().splitlines())
+        said = {name: value for name, _, value in lines}
+    target, device = said.get("target", "?"), said.get("device", "?")
+    return Row(script, schedule, target, device, entry.path.name, entry.nbytes, entry.used)
+
+
+def _explained(folder: Path) -> str:
+    lines = [f"{folder}"]
+    with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
+        if folder.parent.name == "programs":
+            names: Sequence[str] = sorted(json.loads((folder / INDEX).read_bytes())["files"])
+            lines += [f"  {line}" for line in (folder / "options.txt").read_text().splitlines()]
+            lines.append(f"  files: {', '.join(names)}")
+        else:
+            said = cast("dict[str, Any]", json.loads((folder / MANIFEST).read_bytes()))
+            lines.append(f"  {said['script']} {said['specialization']}, {len(said['schedules'])} schedules; made of")
+            lines += [f"  {name}: {text}" for name, text in said["inputs"].items()]
+    return "\n".join(lines)
+
+
+def _plain(key: str) -> str:
+    """A key without what a pattern would mean."""
+    return "".join(c for c in key if c.isalnum())
+
+
+def _bytes(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} seconds"
