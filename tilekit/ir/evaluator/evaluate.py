@@ -65,7 +65,7 @@ def run(
     KernelError
         At the first thing that goes wrong, with its kind in `data["kind"]`: `out_of_bounds`, `uninitialized`,
         `misaligned`, `use_after_free`, `false_assumption`, `unclean_workspace`, `timeout`, `deadlock`; what was printed
-        until then is `data["printed"]`.
+        until then, if anything was, is `data["printed"]`.
     """
     func = prog.function
     scalars, windows = _bind(func, args)
@@ -80,7 +80,8 @@ def run(
         if blocks == "all":
             _check_clean(launch, workspaces)
     except errors.KernelError as error:
-        error.data["printed"] = "".join(launch.printed)
+        if launch.printed:
+            error.data["printed"] = "".join(launch.printed)
         raise
     return "".join(launch.printed)
 
