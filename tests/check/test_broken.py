@@ -26,16 +26,7 @@ ELSEWHERE = {
     if case.original not in ORIGINALS.values()
 }
 
-# these are found in some runs: which block comes first is left to the machine, whatever the seed
-ANY_BLOCK = "a deadlock names whichever block comes first of all that wait, not the one that the others wait for"
-ANY_ORDER = "where a block comes before the one that it adds to, it is told that nothing was stored yet"
 NOT_FOUND = {
-    "barrier_count-one_barrier_for_two_groups": "the kind is fail; what it says, and where, is right",
-    "barrier_count-warps_instead_of_threads": "the kind is fail; what it says, and where, is right",
-    "circular_wait-each_waits_for_its_own_release": ANY_BLOCK,
-    "never_released-second_sum_is_not_handed_on": ANY_BLOCK,
-    "unordered_accumulation-sums_loaded_before_the_turn": ANY_ORDER,
-    "workspace_uninitialized-turns_that_hold_nothing": "a semaphore that holds nothing is waited for like any other",
     "write_after_write-two_tiles_in_one_tensor": "the tensor that nobody stores to then is refused before it runs",
 }
 
@@ -43,8 +34,8 @@ NOT_FOUND = {
 def marks(name: str, case: Broken) -> list[pytest.MarkDecorator]:
     found = [] if case is CASES[name.partition("-")[0]][0] else [pytest.mark.slow]  # one of each kind every time
     if name in NOT_FOUND:
-        reason, wrong = NOT_FOUND[name], (pytest.fail.Exception, AssertionError)
-        found.append(pytest.mark.xfail(strict=reason not in (ANY_BLOCK, ANY_ORDER), reason=reason, raises=wrong))
+        wrong = (pytest.fail.Exception, AssertionError)
+        found.append(pytest.mark.xfail(strict=True, reason=NOT_FOUND[name], raises=wrong))
     return found
 
 

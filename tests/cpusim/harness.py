@@ -61,14 +61,16 @@ def line_of(source: str, text: str) -> int:
     return line
 
 
-def request(simulator: Simulator, source: str, kernel: str, args, *, grid=1, block=32, **options) -> LaunchRequest:
-    """A launch of a kernel on arrays, which are copied in, and scalars of NumPy types."""
+def request(
+    simulator: Simulator, source: str, kernel: str, args, *, grid=1, block=32, undefined=None, **options
+) -> LaunchRequest:
+    """A launch of a kernel on arrays, which are copied in, and scalars of NumPy types; one array may be `undefined`."""
     regions, arguments = [], []
     for index, arg in enumerate(args):
         if isinstance(arg, np.ndarray):
             region = simulator.memory.allocate(arg.nbytes, arg.ctypes.data)
             region.view[:] = arg.tobytes()
-            arguments.append(Pointer(len(regions), 0, arg.nbytes, f"arg{index}"))
+            arguments.append(Pointer(len(regions), 0, arg.nbytes, f"arg{index}", undefined=index == undefined))
             regions.append(region)
         else:
             arguments.append(Scalar(arg.tobytes()))

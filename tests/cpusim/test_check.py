@@ -333,6 +333,59 @@ def test_blocks_must_not_read_what_another_writes(check):
     assert error.kind == "global_race"
 
 
+WAITING = "int32_t n, int32_t *turn, float *x"
+
+
+def test_a_semaphore_must_hold_something(check):
+    body = "  SET;\n  tk::lock_semaphore(turn + 1, 0);\n  x[0] = 1.0f;"
+
+    def run(set_, undefined):
+        arguments = (np.int32(0), np.zeros(8, np.int32), np.zeros(64, np.float32))
+        return check(body.replace("SET", set_), *arguments, params=WAITING, undefined=undefined)
+
+    assert run("n = 1", None) is None
+    assert run("tk::release_semaphore(turn + 1, 0)", 1) is None
+    for elsewhere in ("n = 1", "tk::release_semaphore(turn + 2, 0)"):
+        error = run(elsewhere, 1)
+        assert (error.kind, error.data["tensor"], error.data["byte_offset"]) == ("uninitialized", "arg1", 4)
+        assert error.data["line"] == line_of(kernel(body, WAITING), "lock_semaphore")
+
+
+@pytest.mark.parametrize("call", ["lock_semaphore(turn + n, 0)", "release_semaphore(turn + n, 0)"])
+@pytest.mark.parametrize("at", [-1, 8])
+def test_a_semaphore_lies_within_its_tensor(check, call, at):
+    body = f"  tk::{call};\n  x[0] = 1.0f;"
+    arguments = (np.zeros(8, np.int32), np.zeros(64, np.float32))
+    assert check(body, np.int32(7), *arguments, params=WAITING, block=32) is None
+    error = check(body, np.int32(at), *arguments, params=WAITING, block=32)
+    assert (error.kind, error.data["tensor"], error.data["byte_offset"]) == ("out_of_bounds", "arg1", 4 * at)
+    assert error.data["line"] == line_of(kernel(body, WAITING), call)
+
+
+@pytest.mark.parametrize("os_threads", [1, 2])
+def test_a_read_of_what_another_block_writes_only_later_is_a_race(check, os_threads):
+    """Whichever comes first."""
+    body = "  if (blockIdx.x == WRITER) x[5] = 1.0f;\n  else x[blockIdx.x] = x[5];"
+    for writer in (0, 2):
+        error = check(body.replace("WRITER", str(writer)), block=1, grid=3, os_threads=os_threads, undefined=1)
+        assert error.kind == "global_race"
+    error = check(body.replace("WRITER", "7"), block=1, grid=3, os_threads=os_threads, undefined=1)
+    assert (error.kind, error.data["byte_offset"]) == ("uninitialized", 20)
+    assert error.data["line"] == line_of(kernel(body, PARAMS), "= x[5]")
+
+
+@pytest.mark.parametrize(
+    "use", ["x[(int)v] = 0", "while (v != 0) v += x[1]", "if (v != 0 && threadIdx.x < 32) __syncthreads()"]
+)
+@pytest.mark.parametrize("memory", ["x[2]", "s[2]"])
+def test_what_comes_of_a_read_of_nothing_is_told_as_that(check, memory, use):
+    body = f"{SHARED}  float v = {memory};\n  {use};\n  x[0] = v;"
+    nothing = np.full(256, np.frombuffer(b"\x7f\x7f\x7f\x7f", np.float32)[0], np.float32)
+    error = check(body, np.int32(0), nothing, undefined=1, timeout_s=0.5)
+    assert error.kind == "uninitialized"
+    assert error.data["line"] == line_of(kernel(body, PARAMS), memory)
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 def test_semaphores_order_blocks(check, seed):
     params = "int32_t n, int32_t *turn, float *x"

@@ -192,16 +192,28 @@ def test_assertions_and_traps(fails):
 
 
 @pytest.mark.parametrize(
-    ("call", "text"),
+    ("call", "kind", "text"),
     [
-        ("tk::bar_sync(16, 32)", "barrier 16: there are barriers 0 to 15"),
-        ("tk::bar_sync(1, 33)", "barrier 1: 33 threads are no whole number of warps"),
-        ("tk::shfl_xor(n, 1, 3)", "shfl_xor: width 3 is not a power of two up to 32"),
+        ("tk::bar_sync(16, 32)", "fail", "barrier 16: there are barriers 0 to 15"),
+        (
+            "tk::bar_sync(1, 33)",
+            "deadlock",
+            "barrier 1: 33 threads are no whole number of warps, for which it never opens",
+        ),
+        ("tk::shfl_xor(n, 1, 3)", "fail", "shfl_xor: width 3 is not a power of two up to 32"),
     ],
 )
-def test_rules_of_the_machine(fails, call, text):
+def test_rules_of_the_machine(fails, call, kind, text):
     error = fails(kernel(f"  {call};"))
-    assert (error.kind, error.data["text"]) == ("fail", text)
+    assert (error.kind, error.data["text"]) == (kind, text)
+
+
+def test_a_barrier_is_for_one_number_of_threads(fails):
+    body = "  if (threadIdx.x < 32) tk::bar_sync(1, 64);\n  else tk::bar_sync(1, 96);"
+    error = fails(kernel(body), block=96)
+    line = line_of(kernel(body), "bar_sync(1, 96)")
+    assert (error.kind, error.data["line"]) == ("deadlock", line)
+    assert error.data["text"] == f"barrier 1 for 96 threads: others wait there, at line {line - 1}, for 64"
 
 
 def test_a_kernel_that_is_not_there(fails):

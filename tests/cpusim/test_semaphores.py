@@ -51,12 +51,16 @@ def test_a_value_that_nobody_gives_is_a_deadlock(fails, grid):  # noqa: F811
     assert time.monotonic() - begin < 10
     line = line_of(source, "lock_semaphore")
     assert (error.kind, error.data["line"]) == ("deadlock", line)
-    notes = [text for text, _ in error.data["notes"]]
+    assert error.data["block"] == (0, 0, 0)
+    notes = sorted((text for text, _ in error.data["notes"]), key=lambda text: text.startswith("block"))
+    others = range(1, grid)
+    notes[2:] = sorted(notes[2:])
     assert notes[:2] == [
-        "thread 0 waits for a semaphore to become 7, and it is 0",
+        "thread 0 waits for element 0 of 'arg1' to become 7, and it is 0",
         "threads 1-63 wait in __syncthreads(), where 63 of 64 threads are",
     ]
-    assert notes[2:] == (["the other 4 blocks that run wait as well"] if grid == 5 else [])
+    assert notes[2:] == [f"block ({i}, 0, 0) waits for element 0 of 'arg1' to become 7, and it is 0" for i in others]
+    assert (error.data["tensor"], error.data["byte_offset"]) == ("arg1", 0)
 
 
 def test_blocks_that_do_not_fit_at_a_time_are_said_to_be_missing(fails):  # noqa: F811
@@ -66,15 +70,50 @@ def test_blocks_that_do_not_fit_at_a_time_are_said_to_be_missing(fails):  # noqa
     assert error.kind == "deadlock"
     begun = 28000 // 1024
     assert [text for text, _ in error.data["notes"][-2:]] == [
-        f"the other {begun - 1} blocks that run wait as well",
+        f"{begun - 1 - 4} more blocks wait as well",
         f"{100 - begun} blocks have not begun: no more than {begun} fit into the simulator at a time",
     ]
 
 
 def test_one_other_block_is_spoken_of_as_one(fails):  # noqa: F811
     source = kernel("  tk::lock_semaphore((int32_t *)x, n);")
-    error = fails(source, np.int32(7), np.zeros(1, np.float32), grid=2, block=64, os_threads=2, timeout_s=30)
-    assert error.data["notes"][-1][0] == "the other block that runs waits as well"
+    error = fails(source, np.int32(7), np.zeros(1, np.float32), grid=6, block=64, os_threads=2, timeout_s=30)
+    assert error.data["notes"][-1][0] == "another block waits as well"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_block_that_the_others_wait_for_is_told(fails, seed):  # noqa: F811
+    """Block 2 holds the first semaphore and waits for the second one, which nobody gives."""
+    body = (
+        "  int32_t *turn = (int32_t *)x;\n  if (blockIdx.x == 2) {\n    tk::lock_semaphore(turn + 3, 0);\n"
+        "    tk::lock_semaphore(turn + 4, 1);\n  }\n  else tk::lock_semaphore(turn + 3, 1);"
+    )
+    error = fails(kernel(body), np.int32(0), np.zeros(8, np.float32), grid=4, os_threads=2, seed=seed, timeout_s=30)
+    assert (error.kind, error.data["block"]) == ("deadlock", (2, 0, 0))
+    assert error.data["line"] == line_of(kernel(body), "turn + 4")
+    told = [text for text, line in error.data["notes"] if line == line_of(kernel(body), "turn + 3, 1")]
+    assert sorted(told) == [
+        f"block ({i}, 0, 0) waits for element 3 of 'arg1' to become 1, and it is 0" for i in (0, 1, 3)
+    ]
+
+
+def test_a_ring_of_blocks_is_told_at_one_of_them(fails):  # noqa: F811
+    body = (
+        "  int32_t *turn = (int32_t *)x;\n  tk::lock_semaphore(turn + blockIdx.x, 0);\n"
+        "  tk::release_semaphore(turn + 4, 9);\n  tk::lock_semaphore(turn + (blockIdx.x + 1) % 3, 1);"
+    )
+    error = fails(kernel(body), np.int32(0), np.zeros(8, np.float32), grid=3, os_threads=2, timeout_s=30)
+    assert (error.kind, error.data["line"]) == ("deadlock", line_of(kernel(body), "% 3"))
+
+
+def test_a_semaphore_that_was_released_is_held_by_nobody(fails):  # noqa: F811
+    body = (
+        "  int32_t *turn = (int32_t *)x;\n  if (blockIdx.x == 1) {\n    tk::lock_semaphore(turn, 0);\n"
+        "    tk::release_semaphore(turn, 0);\n    tk::lock_semaphore(turn + 1, 1);\n  }\n"
+        "  else tk::lock_semaphore(turn, 1);"
+    )
+    error = fails(kernel(body), np.int32(0), np.zeros(8, np.float32), grid=2, os_threads=2, timeout_s=30)
+    assert (error.data["block"], error.data["line"]) == ((0, 0, 0), line_of(kernel(body), "else"))
 
 
 def test_a_block_that_waits_can_be_stopped(fails):  # noqa: F811

@@ -108,14 +108,14 @@ TK_EXPORT void tk_rt_barrier(int id, int threads, int line) {
   fiber.line = line;
   if (id < 0 || id >= kBarriers) fail(TK_FAIL, line, "barrier %d: there are barriers 0 to %d", id, kBarriers - 1);
   if (threads < 0 || threads % kWarpSize) {
-    fail(TK_FAIL, line, "barrier %d: %d threads are no whole number of warps", id, threads);
+    fail(TK_DEADLOCK, line, "barrier %d: %d threads are no whole number of warps, for which it never opens", id, threads);
   }
   Barrier& barrier = block.barriers[id];
   const int warp = static_cast<int>(fiber.warp - block.warps);
   if (checker() && barrier.arrived) require_same_line(block, barrier, fiber, line);
   if (barrier.arrived && barrier.expected != threads) {
-    fail(TK_FAIL, line, "barrier %d for %d threads: others wait there, at line %d, for %d", id, threads, barrier.line,
-         barrier.expected ? barrier.expected : block.alive);
+    fail(TK_DEADLOCK, line, "barrier %d for %d threads: others wait there, at line %d, for %d", id, threads,
+         barrier.line, barrier.expected ? barrier.expected : block.alive);
   }
   barrier.expected = threads;
   barrier.line = line;

@@ -27,6 +27,7 @@ bool equip_checker(Worker& worker, GlobalShadow* global) {
   checker->warps = block.warp_count;
   checker->tensor = -1;
   checker->same_value.bytes = 0;
+  checker->unwritten_global.address = nullptr;
   worker.checker = checker;
   return true;
 }

@@ -81,11 +81,11 @@ struct Suspect {
   Conflict conflict;
 };
 
-// The first read of shared memory that nobody had written. It is told when the block ends, or goes wrong because of it:
-// if somebody writes there meanwhile, the two race, and the reader only came first.
+// The first read of memory that nobody had written. Of shared memory it is told when the block ends, of a tensor when the
+// launch does, or at once if something goes wrong because of it: if somebody writes there meanwhile, the two race, and
+// the reader only came first.
 struct Unwritten {
-  int32_t bytes;  // 0: there is none
-  const uint8_t* address;
+  const uint8_t* address;  // nullptr: there is none
   Access access;
 };
 
@@ -111,7 +111,7 @@ struct Checker {
   int32_t tensor;                          // that was accessed last
   Suspect suspects[kSuspects];             // the parts of one write
   int32_t suspect_count;
-  Unwritten unwritten;
+  Unwritten unwritten, unwritten_global;
   Conflict same_value;                     // the first in which two blocks wrote the same; 0 bytes: there is none
   int32_t sync_lines[kSyncLines], sync_line_count;  // of __syncthreads() to which all threads have come
   int32_t last_sync_line;                           // the latest of them
@@ -173,6 +173,10 @@ void global_free(GlobalShadow* shadow);
 void global_read(Checker& checker, Actor actor, const void* address, int bytes, Site site, Verb verb);
 // `value`: what is written, and then this does it, so that no other worker is between; nullptr if that is not known.
 void global_write(Checker& checker, Actor actor, const void* address, int bytes, Site site, const void* value);
+// A semaphore is waited for, which must hold something and lie within a tensor; or it is set, and holds something then.
+// It races with nobody.
+void global_look_at_semaphore(Checker& checker, Actor actor, const int32_t* semaphore, Site site);
+void global_set_semaphore(Checker& checker, Actor actor, const int32_t* semaphore, Site site);
 // The order in which a semaphore was handed on; `handed` is filled.
 void global_hand_over(GlobalShadow& shadow, const void* semaphore, const BlockClock& clock);
 void global_take_over(GlobalShadow& shadow, const void* semaphore, BlockClock& clock);
@@ -189,7 +193,8 @@ void repeated(Checker& checker, const Conflict& conflict);
 void describe_same_value(const Checker& checker, tk_error& error);
 // Report the read of nothing that is still open, if there is one, before anything that may follow from it.
 void report_unwritten_first();
-[[noreturn]] void report_uninitialized(const Checker& checker, const Access& access, const void* address);
+[[noreturn]] void report_unwritten(const Checker& checker, const Unwritten& unwritten);
+void describe_unwritten(const Checker& checker, tk_error& error, const Unwritten& unwritten);
 [[noreturn]] void report_global_bounds(const Checker& checker, const Access& access, const void* address, int bytes);
 // `buffer`: the tensor that was meant.
 [[noreturn]] void report_shared_bounds(const Checker& checker, const Access& access, int buffer, uint32_t offset,

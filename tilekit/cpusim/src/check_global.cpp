@@ -76,6 +76,11 @@ Cell* new_cells(GlobalShadow& shadow, int count) {
   return cells;
 }
 
+Line& line_at(const Region& region, const uint8_t* address) {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(region.begin) / kLine;
+  return region.lines[reinterpret_cast<uintptr_t>(address) / kLine - first];
+}
+
 void cut(GlobalShadow& shadow, const Region& region, Line& line, int shift) {
   const int count = kLine >> shift;
   Cell* const cells = new_cells(shadow, count);
@@ -142,18 +147,18 @@ void note_read(const Checker& checker, Actor actor, Cell& cell, const Stamp& min
 
 Finding check_write(const Checker& checker, Actor actor, const Cell& cell, Effect effect) {
   const bool raced = !is_ordered(checker, actor, cell.write);
-  if (raced && effect == kChanges) return {kConflict, kWrites, cell.write};
+  if (raced && effect == kChanges) return {kConflict, kWrites, cell.write, nullptr, 0};
   for (const Stamp& read : cell.reads) {
-    if (!is_ordered(checker, actor, read)) return {kConflict, kReads, read};
+    if (!is_ordered(checker, actor, read)) return {kConflict, kReads, read, nullptr, 0};
   }
   if (!raced) return {};
-  return {effect == kRepeats ? kRepeated : kSuspect, kWrites, cell.write};
+  return {effect == kRepeats ? kRepeated : kSuspect, kWrites, cell.write, nullptr, 0};
 }
 
 Finding check_cell(const Checker& checker, Actor actor, Cell& cell, const Stamp& mine, Effect effect) {
   Finding finding = {};
   if (effect == kLeaves) {
-    if (!is_ordered(checker, actor, cell.write)) finding = {kConflict, kWrites, cell.write};
+    if (!is_ordered(checker, actor, cell.write)) finding = {kConflict, kWrites, cell.write, nullptr, 0};
     else if (cell.write.block == kNobody) finding.wrong = kUndefined;
     note_read(checker, actor, cell, mine);
     return finding;
@@ -169,8 +174,7 @@ void check_line(Checker& checker, const Region& region, Actor actor, uint8_t* ad
                 bool writes, const uint8_t* value, Findings& findings) {
   const Stamp mine = {checker.block + 1, checker.clock[actor.warp], checker.releases, site, actor.thread};
   const uint32_t begin = reinterpret_cast<uintptr_t>(address) % kLine, stop = begin + bytes;
-  const uintptr_t first_line = reinterpret_cast<uintptr_t>(region.begin) / kLine;
-  Line& line = region.lines[reinterpret_cast<uintptr_t>(address) / kLine - first_line];
+  Line& line = line_at(region, address);
   const Locked lock(*checker.global, address, site);
   const int wanted = __builtin_ctz(begin | stop | kLine);
   if (line.cells == nullptr || wanted < line.shift) cut(*checker.global, region, line, wanted);
@@ -198,9 +202,13 @@ Conflict conflict_of(const Checker& checker, Actor actor, const Finding& finding
   return {first, now, missing_between(checker, actor, finding.first), false, finding.address, finding.bytes};
 }
 
+void note_unwritten(Checker& checker, const uint8_t* address, const Access& now) {
+  if (!checker.unwritten_global.address) checker.unwritten_global = {address, now};
+}
+
 void tell(Checker& checker, Actor actor, const Findings& findings, const Access& now) {
   const Finding& worst = findings.worst;
-  if (worst.wrong == kUndefined) report_uninitialized(checker, now, worst.address);
+  if (worst.wrong == kUndefined) return note_unwritten(checker, worst.address, now);
   const Conflict conflict = conflict_of(checker, actor, worst, now);
   if (worst.wrong == kConflict) report_conflict(checker, conflict);
   if (worst.wrong == kRepeated) repeated(checker, conflict);
@@ -258,6 +266,24 @@ void access(Checker& checker, Actor actor, const void* where, int bytes, Site si
   }
 }
 
+// The cell of a semaphore, in memory that held nothing at the beginning; nullptr if it lies elsewhere, where it need not
+// be looked at.
+Cell* semaphore_cell(Checker& checker, Actor actor, const uint8_t* address, Site site) {
+  if (!find_tensor(checker, address, sizeof(int32_t))) {
+    if (is_near_tensor(*checker.worker->launch->request, address)) {
+      report_global_bounds(checker, access_now(checker, actor, site, kReads), address, sizeof(int32_t));
+    }
+    return nullptr;
+  }
+  const Region* const region = find_region(*checker.global, address);
+  if (region == nullptr || region->lines == nullptr || !region->undefined) return nullptr;
+  Line& line = line_at(*region, address);
+  const Locked lock(*checker.global, address, site);
+  const int shift = __builtin_ctz(sizeof(int32_t));
+  if (line.cells == nullptr || shift < line.shift) cut(*checker.global, *region, line, shift);
+  return &line.cells[reinterpret_cast<uintptr_t>(address) % kLine >> line.shift];
+}
+
 bool add_region(Region& region, const tk_region& from, const tk_launch& request) {
   region.begin = from.begin;
   region.end = from.end;
@@ -309,6 +335,18 @@ void global_read(Checker& checker, Actor actor, const void* address, int bytes, 
 
 void global_write(Checker& checker, Actor actor, const void* address, int bytes, Site site, const void* value) {
   access(checker, actor, address, bytes, site, kWrites, value);
+}
+
+void global_look_at_semaphore(Checker& checker, Actor actor, const int32_t* semaphore, Site site) {
+  const uint8_t* const address = reinterpret_cast<const uint8_t*>(semaphore);
+  if (Cell* const cell = semaphore_cell(checker, actor, address, site)) {
+    if (cell->write.block == kNobody) report_unwritten(checker, {address, access_now(checker, actor, site, kReads)});
+  }
+}
+
+void global_set_semaphore(Checker& checker, Actor actor, const int32_t* semaphore, Site site) {
+  const uint8_t* const address = reinterpret_cast<const uint8_t*>(semaphore);
+  if (Cell* const cell = semaphore_cell(checker, actor, address, site)) *cell = {};
 }
 
 void global_hand_over(GlobalShadow& shadow, const void* semaphore, const BlockClock& clock) {

@@ -57,7 +57,7 @@ void order_merge(BlockClock& to, const BlockClock& from) {
 void order_begin_block(Checker& checker, uint64_t block) {
   checker.block = block;
   checker.suspect_count = 0;
-  checker.unwritten.bytes = 0;
+  checker.unwritten.address = nullptr;
   checker.sync_line_count = checker.last_sync_line = 0;
   for (int w = 0; w < checker.warps; ++w) checker.clock[w] = 1;
   memset(checker.known, 0, sizeof checker.known);

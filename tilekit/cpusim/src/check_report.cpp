@@ -105,14 +105,11 @@ void name_memory(const Checker& checker, tk_error& error, Text& text, const void
   const uint8_t* const address = static_cast<const uint8_t*>(where);
   const int64_t offset = address - checker.shared_begin;
   if (offset >= 0 && offset < checker.shared_bytes) return name_shared(request, error, text, offset);
-  for (int i = 0; i < request.tensors; ++i) {
-    const tk_tensor& tensor = request.tensor[i];
-    if (address < tensor.begin || address >= tensor.begin + tensor.bytes) continue;
-    error.tensor = i;
-    error.byte_offset = address - tensor.begin;
-    text.print("byte %lld of '%s'", static_cast<long long>(error.byte_offset), tensor.name);
-    return;
-  }
+  error.tensor = tensor_at(request, address);
+  if (error.tensor < 0) return;
+  const tk_tensor& tensor = request.tensor[error.tensor];
+  error.byte_offset = address - tensor.begin;
+  text.print("byte %lld of '%s'", static_cast<long long>(error.byte_offset), tensor.name);
 }
 
 // What an error says of the access that it stands at, and what to do.
@@ -193,18 +190,22 @@ void describe_same_value(const Checker& checker, tk_error& error) {
 
 void report_unwritten_first() {
   Checker* const c = tk_worker ? checker() : nullptr;
-  if (c == nullptr || !c->unwritten.bytes) return;
-  const Unwritten open = c->unwritten;
-  c->unwritten.bytes = 0;
-  report_uninitialized(*c, open.access, open.address);
+  if (c == nullptr) return;
+  if (c->unwritten.address) report_unwritten(*c, c->unwritten);
+  if (c->unwritten_global.address) report_unwritten(*c, c->unwritten_global);
 }
 
-void report_uninitialized(const Checker& checker, const Access& access, const void* address) {
-  const char* const hint = "write it first: what memory holds before that is anything";
-  report(checker, TK_UNINITIALIZED, access, hint, [&](tk_error& error) {
-    Text message = message_of(error);
-    message.print("read before anything was written to it: ");
-    name_memory(checker, error, message, address);
+void describe_unwritten(const Checker& checker, tk_error& error, const Unwritten& unwritten) {
+  error.kind = TK_UNINITIALIZED;
+  blame(checker, error, unwritten.access, "write it first: what memory holds before that is anything");
+  Text message = message_of(error);
+  message.print("read before anything was written to it: ");
+  name_memory(checker, error, message, unwritten.address);
+}
+
+void report_unwritten(const Checker& checker, const Unwritten& unwritten) {
+  report(checker, TK_UNINITIALIZED, unwritten.access, "", [&](tk_error& error) {
+    describe_unwritten(checker, error, unwritten);
   });
 }
 

@@ -232,9 +232,7 @@ void shared_read(Checker& checker, Actor actor, uint32_t offset, int bytes, Site
   for_each_cell(s, offset, bytes, [&](Cell cell, uint32_t at, uint32_t size) {
     const Write& write = cell.write;
     const bool unwritten = write.state == kNothing || is_anothers(checker, write.site, site);
-    if (unwritten && !checker.unwritten.bytes) {
-      checker.unwritten = {static_cast<int32_t>(size), checker.shared_begin + at, now};
-    }
+    if (unwritten && !checker.unwritten.address) checker.unwritten = {checker.shared_begin + at, now};
     require_landed(checker, actor, write, now, at, size);
     if (write.state && !is_done(checker, actor, write.thread / kWarpSize, write.tick) && !is_own(actor, write)) {
       const Missing missing = missing_between(actor, write);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "check.h"
 #include "fiber.h"
 #include "pages.h"
-#include "report.h"
 
 namespace {
 
@@ -128,6 +128,7 @@ const uint8_t* place_in_kernel(const Worker& worker, const Fault& fault, const F
   const Fault fault = worker.fault;
   const Fiber& fiber = current_fiber();
   const int stop = worker.launch->stop.load();
+  if (stop != TK_INTERRUPTED) report_unwritten_first();
   {
     Critical guard;
     if (tk_error* error = claim_error(stop ? static_cast<tk_kind>(stop) : TK_SEGFAULT, 0)) {

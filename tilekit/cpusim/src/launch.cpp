@@ -96,6 +96,7 @@ void run_block(Worker& worker, uint64_t number) {
   memset(block.barriers, 0, sizeof block.barriers);
   block.alive = block.thread_count;
   block.predicates = 0;
+  block.held_count = 0;
   block.shuffled = request.seed != 0;
   block.random = (request.seed + number) * 0x9e3779b97f4a7c15u | 1;
   for (int i = 0; i < block.warp_count; ++i) {
@@ -186,6 +187,7 @@ bool equip(Worker& worker, const tk_launch& request, GlobalShadow* global) {
   block.thread_count = threads;
   block.warp_count = (threads + kWarpSize - 1) / kWarpSize;
   block.shared_bytes = request.shared_bytes;
+  block.alive = 0;
   memset(&worker.counters, 0, sizeof worker.counters);
   if (worker.stack_count < static_cast<size_t>(threads)) {
     release_stacks(worker);
@@ -289,12 +291,17 @@ void check_slack(const tk_launch& request, tk_error& error) {
   }
 }
 
-// Whether blocks wrote the same value to one place, which did no harm yet.
-void check_same_values(const Launch& launch, tk_error& error) {
-  if (!launch.request->strict) return;
+// What is wrong only if nothing else is: a read of what nobody has written, not even later, and blocks that wrote the
+// same value to one place, which did no harm yet.
+void check_what_is_left(const Launch& launch, tk_error& error) {
+  if (launch.global_shadow == nullptr) return;
   for (int i = 0; i < launch.worker_count; ++i) {
-    const Checker* const checker = workers[i]->checker;
-    if (checker && checker->same_value.bytes) return describe_same_value(*checker, error);
+    const Checker& checker = *workers[i]->checker;
+    if (checker.unwritten_global.address) return describe_unwritten(checker, error, checker.unwritten_global);
+  }
+  for (int i = 0; launch.request->strict && i < launch.worker_count; ++i) {
+    const Checker& checker = *workers[i]->checker;
+    if (checker.same_value.bytes) return describe_same_value(checker, error);
   }
 }
 
@@ -386,7 +393,9 @@ void watch(Launch& launch, double begin) {
       launch.stop.store(TK_TIMEOUT);
       return;
     }
-    if (stuck.certain(launch) && !add_worker(launch)) launch.stuck.store(launch.running.load());
+    if (!stuck.certain(launch) || add_worker(launch)) continue;
+    launch.blamed = find_blamed(launch);
+    launch.stuck.store(launch.running.load());
   }
 }
 
@@ -462,6 +471,7 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
   launch.request = request;
   launch.result = result;
   launch.event = event;
+  launch.workers = workers;
   launch.block_count = static_cast<uint64_t>(request->grid.x) * request->grid.y * request->grid.z;
   if (request->blocks) launch.block_count = request->blocks;
   if (launch.block_count == 0) return;
@@ -500,7 +510,7 @@ TK_EXPORT void tk_launch_kernel(const tk_launch* request, tk_result* result) {
     }
   }
   if (error.kind == TK_OK) check_slack(*request, error);
-  if (error.kind == TK_OK) check_same_values(launch, error);
+  if (error.kind == TK_OK) check_what_is_left(launch, error);
   hand_over_printed(*result);
 }
 

@@ -15,7 +15,7 @@
 
 #define TK_EXPORT extern "C" __attribute__((visibility("default")))
 
-enum { kWarpSize = 32, kMaxWarps = 32, kBarriers = 16, kCollectives = 4, kOpenAccesses = 64 };
+enum { kWarpSize = 32, kMaxWarps = 32, kBarriers = 16, kCollectives = 4, kOpenAccesses = 64, kHeld = 16 };
 const size_t kScratchBytes = 48 * 1024;  // of a worker, for matrices
 const uint32_t kAllLanes = ~uint32_t(0);
 const uint8_t kSharedFill = 0xff;  // NaN as any float: a value that was never written is seen in the result
@@ -107,6 +107,8 @@ struct Block {
   uint32_t shared_bytes;
   Barrier barriers[kBarriers];
   int32_t predicates, predicate_result;  // __syncthreads_count: so far, and of the last one
+  const int32_t* held[kHeld];  // semaphores that it has locked and not released since, as many as there is room for
+  int32_t held_count;
   bool shuffled;  // threads run in an order drawn from `random`
   uint64_t random;
 };
@@ -122,6 +124,8 @@ struct Launch {
   std::atomic<int> idle;                 // workers among them whose block can do nothing but poll, for some time now
   std::atomic<uint64_t> polls_answered;  // how often one of them could go on
   std::atomic<int> stuck;                // this many blocks run, all poll, and nobody is left to give an answer
+  const Worker* blamed;                  // then the one whose block is told of
+  Worker* const* workers;
   std::atomic<int> error_claimed;        // the first error is the one that is told
   std::atomic<int> stop;                 // TK_TIMEOUT or TK_INTERRUPTED once the launch must end
   GlobalShadow* global_shadow;           // in check mode
@@ -163,6 +167,9 @@ extern __thread Worker* tk_worker __attribute__((tls_model("initial-exec")));
 inline Fiber& current_fiber() { return *static_cast<Fiber*>(tk_current); }
 inline Block& current_block() { return tk_worker->block; }
 
+// To wait for a semaphore (polling.cpp).
+extern const Wait kSemaphoreWait;
+
 // --------------------------------------------------------------------------------------------------- scheduler.cpp
 
 // Let others run until `fiber`, the current one, has been woken.
@@ -186,6 +193,9 @@ void maybe_yield(Block& block, Fiber& fiber);
 void rest(Worker& worker);
 // One of them can go on.
 void poll_answered(Worker& worker);
+// Of blocks that all wait, the one to tell of: from a block that waits for a semaphore to the one that holds it, and on,
+// up to one that waits for nobody who is there.
+const Worker* find_blamed(const Launch& launch);
 
 // --------------------------------------------------------------------------------------------------------- warp.cpp
 

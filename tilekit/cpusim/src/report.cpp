@@ -53,6 +53,15 @@ void attribute(tk_error& error, const Fiber& fiber) {
   error.thread = fiber.index;
 }
 
+int tensor_at(const tk_launch& request, const void* address) {
+  const uint8_t* const at = static_cast<const uint8_t*>(address);
+  for (int i = 0; i < request.tensors; ++i) {
+    const tk_tensor& tensor = request.tensor[i];
+    if (at >= tensor.begin && at < tensor.begin + tensor.bytes) return i;
+  }
+  return -1;
+}
+
 void describe_stop(tk_error& error) {
   if (error.kind == TK_TIMEOUT) {
     message_of(error).print("the kernel still ran after %g s, and was stopped here",

@@ -38,6 +38,8 @@ void report_stop(int line, uint64_t pc = 0);
 // The same from code at a site of check.h.
 void report_stop_at(uint32_t site);
 
+// The tensor that an address lies in; -1: none.
+int tensor_at(const tk_launch& request, const void* address);
 // Say which tensor an address missed, if it is so near to one that nothing else can be meant.
 bool is_near_tensor(const tk_launch& request, const uint8_t* address);
 bool describe_near(tk_error& error, const tk_launch& request, const uint8_t* address);

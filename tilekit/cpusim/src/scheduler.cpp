@@ -10,6 +10,8 @@ __thread Worker* tk_worker;
 
 namespace {
 
+enum { kOthers = 4 };  // blocks that are told of one by one
+
 uint32_t next_random(Block& block) {  // xorshift64
   block.random ^= block.random << 13;
   block.random ^= block.random >> 7;
@@ -89,11 +91,29 @@ void describe_waiting(const Block& block, tk_error& error) {
   }
 }
 
+// The error is about this semaphore.
+void name_semaphore(tk_error& error, const int32_t* semaphore) {
+  const tk_launch& request = *tk_worker->launch->request;
+  error.tensor = tensor_at(request, semaphore);
+  if (error.tensor < 0) return;
+  error.byte_offset = reinterpret_cast<const uint8_t*>(semaphore) - request.tensor[error.tensor].begin;
+}
+
+// The blocks that wait for a semaphore as well, the first few one by one.
 void describe_other_blocks(tk_error& error) {
   const Launch& launch = *tk_worker->launch;
-  const int others = launch.stuck.load() - 1;
-  if (others == 1) new_note(error, 0).print("the other block that runs waits as well");
-  if (others > 1) new_note(error, 0).print("the other %d blocks that run wait as well", others);
+  int others = 0;
+  for (int i = 0; i < launch.worker_count; ++i) {
+    const Block& other = launch.workers[i]->block;
+    if (launch.workers[i] == tk_worker || !other.alive || ++others > kOthers) continue;
+    const Fiber& waits = other.fibers[0];
+    char what[TK_NOTE_BYTES];
+    kSemaphoreWait.describe(other, waits, what, sizeof what);
+    new_note(error, waits.line).print("block (%u, %u, %u) waits %s", waits.block_idx.x, waits.block_idx.y,
+                                      waits.block_idx.z, what);
+  }
+  if (others == kOthers + 1) new_note(error, 0).print("another block waits as well");
+  if (others > kOthers + 1) new_note(error, 0).print("%d more blocks wait as well", others - kOthers);
   const uint64_t begun = launch.next_block.load();
   if (begun >= launch.block_count) return;
   const auto missing = static_cast<unsigned long long>(launch.block_count - begun);
@@ -154,6 +174,7 @@ void report_deadlock(const Block& block) {
       message_of(*error).print("%s: no thread of block (%u, %u, %u) can go on",
                                diverged ? "lanes of a warp do not come together" : "deadlock", at.x, at.y, at.z);
       describe_waiting(block, *error);
+      if (block.fibers[0].wait == &kSemaphoreWait) name_semaphore(*error, block.fibers[0].semaphore);
       if (tk_worker->launch->stuck.load()) describe_other_blocks(*error);
       publish_error();
     }
@@ -195,7 +216,7 @@ void finish_fiber(Block& block, Fiber& fiber) {
   release_if_complete(block, block.barriers[0]);
   if (fiber.warp->alive == 0) close_accesses(block, *fiber.warp);
   if (block.alive == 0) {
-    report_unwritten_first();
+    if (checker() && checker()->unwritten.address) report_unwritten(*checker(), checker()->unwritten);
     leave_block();
   }
   Fiber* const next = &next_fiber(block, fiber);
