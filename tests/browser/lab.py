@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.caches import new_cache
+
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
@@ -146,6 +148,7 @@ def own_folders(home: pathlib.Path) -> dict[str, str]:
     }
     for folder in names.values():
         (home / folder).mkdir(exist_ok=True)
+    new_cache(home / names["XDG_CACHE_HOME"] / "tilekit")
     return {variable: str(home / folder) for variable, folder in names.items()}
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.caches import new_cache
 from tests.ir.strategies import arguments, programs
 from tilekit import drivers, target
 from tilekit.config import Config
@@ -18,7 +19,7 @@ from tilekit.transforms import get_default_passes
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
     """Random programs are not worth keeping."""
-    return Config(cache_dir=tmp_path_factory.mktemp("cache"))
+    return Config(cache_dir=new_cache(tmp_path_factory.mktemp("cache")))
 
 
 def copied(args):
