@@ -55,6 +55,11 @@ _IMPLIED = _words(
     "__parameters__ __abstractmethods__ _abc_impl __annotate__ __annotate_func__ __annotations_cache__ __classdict__",
     "__dataclass_fields__ __dataclass_params__ __match_args__ _handles _autotune_space",
 )
+# what `dataclass` and `namedtuple` write
+_MADE = _words(
+    "__init__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __getstate__ __setstate__",
+    "__replace__ __new__ __getnewargs__ _make _replace _asdict <lambda> wrapper",
+)
 _METACLASSES = frozenset({"type", "ABCMeta", "EnumType", "EnumMeta", "LanguageType"})
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _SPECIAL_ATTRIBUTES = frozenset({"__init__", "__name__", "__call__"})
@@ -134,6 +139,8 @@ class _Walk:
                 return f"method {self.of_function(value.__func__, where)} of {self.value(value.__self__, where)}"
             case types.BuiltinFunctionType() | types.WrapperDescriptorType() | types.MethodDescriptorType():
                 return self._builtin(value, where)
+            case types.MemberDescriptorType():
+                return f"slot {value.__name__}"
             case type():
                 return self.of_class(value)
             case ModuleType():
@@ -151,7 +158,7 @@ class _Walk:
             self._open.discard(id(value))
 
     def _parts_of(self, value: Any, where: str) -> str:
-        kind: Any = type(value)
+        kind = _kind(value)
         match value:
             case tuple() | list() if kind in (tuple, list):
                 return f"{kind.__name__} [{', '.join(self._all(cast('list[Any]', value), where))}]"
@@ -161,7 +168,7 @@ class _Walk:
                 items = cast("dict[Any, Any]", value).items()
                 return f"dict [{', '.join(f'{self.value(k, where)}: {self.value(v, where)}' for k, v in items)}]"
             case slice():
-                cut: Any = value
+                cut = cast("Any", value)
                 return f"slice {self._all((cut.start, cut.stop, cut.step), where)}"
             case staticmethod() | classmethod():
                 return f"{kind.__name__} {self.value(cast('Any', value).__func__, where)}"
@@ -184,12 +191,12 @@ class _Walk:
 
     def _instance(self, value: Any, where: str) -> str:
         """An object of a class written in Python that is nothing but its attributes."""
-        kind: Any = type(value)
+        kind = _kind(value)
         names: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ()))
         if names and (_is_part_of(kind.__module__, _OURS) or kind.__basicsize__ == _slots_size(len(names))):
             state: dict[str, Any] = {name: getattr(value, name) for name in names}
         elif kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(value, "__dict__"):
-            state = vars(value)
+            state = cast("dict[str, Any]", vars(value))
         else:
             raise Untracked(f"{where} is an object of type {kind.__qualname__}, which cannot be compared")
         inside = ", ".join(f"{name}={self.value(part, f'{where}.{name}')}" for name, part in state.items())
@@ -421,7 +428,7 @@ def _constant(value: Any) -> str:
 
 def _of_library(value: Any) -> str | None:
     """A value of NumPy or torch, or a number of ours, as text."""
-    kind: Any = type(value)
+    kind = _kind(value)
     if isinstance(value, dtypes.Literal):
         return f"literal {value!r}"
     if kind.__module__ == "typing":
@@ -443,10 +450,18 @@ def _is_python(cls: type) -> bool:
 
 
 def _is_implied(cls: type, member: Any) -> bool:
-    """Whether a member follows from the rest of its class: what `dataclass` and `Enum` generate."""
-    if isinstance(member, FunctionType) and member.__code__.co_filename.startswith("<"):
-        return hasattr(cls, "__dataclass_fields__") and member.__code__.co_filename == "<string>"
-    return _is_enum(cls) and not isinstance(member, (FunctionType, property, staticmethod, classmethod))
+    """Whether a member follows from the rest of its class: what `dataclass`, `namedtuple` and `Enum` make."""
+    function: Any = getattr(member, "__func__", member)
+    if isinstance(function, FunctionType):
+        is_made = function.__code__.co_filename.startswith(("<string>", _STANDARD)) and function.__name__ in _MADE
+        return is_made and (hasattr(cls, "__dataclass_fields__") or hasattr(cls, "_fields"))
+    if hasattr(cls, "_fields") and issubclass(cls, tuple):
+        return type(member).__name__ == "_tuplegetter" or getattr(member, "__name__", "") in _MADE
+    return _is_enum(cls) and not isinstance(member, (property, staticmethod, classmethod))
+
+
+def _kind(value: object) -> Any:
+    return type(value)
 
 
 def _is_enum(cls: type) -> bool:

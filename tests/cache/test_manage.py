@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache from Python and from a terminal."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilekit import __main__ as command
+from tilekit import cache, config, option
+from tilekit.cache.programs import ProgramCache
+from tilekit.cache.scripts import ScriptFolder
+from tilekit.cache.specializations import SpecializationCache
+
+OPTIONS = b"target = sm_90a\ndevice = cpu\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path):
+    """A cache in force, with two programs, one of them of a script."""
+    before = dict(config.session_defaults())
+    folder = tmp_path / "cache"
+    option.cache_dir(folder)
+    for key in ("aaa", "bbb"):
+        ProgramCache(folder).publish(key, {"options.txt": OPTIONS, "module/lib.so": b"x" * 2000})
+    manifest = {"script": "Scale", "specialization": "d16", "schedules": ["{}"], "inputs": {"global FACTOR": "int 2"}}
+    SpecializationCache(folder).publish("ccc", manifest, 0, "@kernel …", {})
+    script = ScriptFolder(folder, "scale", "d16", "0123456789")
+    script.describe({}, ["block=64"], "")
+    script.link(0, "aaa")
+    yield folder
+    config.clear_session_defaults()
+    for name, value in before.items():
+        config.set_session_default(name, value)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["tilekit", "cache", *arguments])
+    return command.main(), capsys.readouterr().out
+
+
+def test_ls_names_scripts_schedules_targets_and_sizes(root, monkeypatch, capsys):
+    listing = cache.ls()
+    assert {(row.key, row.script, row.schedule, row.target, row.device) for row in listing.rows} == {
+        ("aaa", "scale", "block=64", "sm_90a", "cpu"),
+        ("bbb", "?", "", "sm_90a", "cpu"),
+    }
+    code, text = run(monkeypatch, capsys, "ls")
+    assert code == 0 and text == f"{listing}\n"
+    assert text.startswith(f"{root}: 2 programs, 1 specializations, ")
+    assert "scale(block=64)" in text and "2." in text and "kB" in text
+
+
+def test_explain_says_what_an_entry_was_made_of(root, monkeypatch, capsys):
+    code, text = run(monkeypatch, capsys, "explain", "cc")
+    assert code == 0 and "global FACTOR: int 2" in text and "Scale d16, 1 schedules" in text
+    _, text = run(monkeypatch, capsys, "explain", "aa")
+    assert "target = sm_90a" in text and "module/lib.so" in text
+    _, text = run(monkeypatch, capsys, "explain", "*")
+    assert "ccc" in text and "aaa" in text
+    _, text = run(monkeypatch, capsys, "explain", "zzz")
+    assert text == f"nothing in {root} has a key that begins with zzz\n"
+
+
+def test_gc_obeys_the_limit_that_it_is_given(root, monkeypatch, capsys):
+    assert cache.gc() == []
+    assert cache.gc(10**6, root) == []
+    code, text = run(monkeypatch, capsys, "gc", "--limit", "0")
+    assert code == 0 and text.startswith("3 entries deleted, ")
+    assert cache.ls().rows == ()
+
+
+def test_verify_deletes_what_is_damaged_and_nothing_else(root, monkeypatch, capsys):
+    assert cache.verify() == []
+    used = (root / "programs" / "bbb" / "entry.json").stat().st_mtime
+    (root / "programs" / "aaa" / "module" / "lib.so").write_bytes(b"y" * 2000)
+    (root / "specializations" / "ccc" / "0.txt").write_text("another program")
+    code, text = run(monkeypatch, capsys, "verify")
+    assert code == 1 and text.startswith("2 damaged entries deleted\n")
+    assert {row.key for row in cache.ls().rows} == {"bbb"}
+    assert (root / "programs" / "bbb" / "entry.json").stat().st_mtime == used, "looking is not using"
+    assert run(monkeypatch, capsys, "verify") == (0, "0 damaged entries deleted\n")
+
+
+def test_clear_deletes_what_is_ours_alone(root, monkeypatch, capsys):
+    (root / "notes.txt").write_text("mine")
+    code, _ = run(monkeypatch, capsys, "clear")
+    assert code == 0
+    assert [path.name for path in root.iterdir()] == ["notes.txt"]
+
+
+def test_another_folder_can_be_named(root, tmp_path, monkeypatch, capsys):
+    code, text = run(monkeypatch, capsys, "--dir", str(tmp_path / "other"), "ls")
+    assert (code, text) == (0, f"{tmp_path / 'other'}: 0 programs, 0 specializations, 0 B\n")
+    assert cache.ls(root).rows and not cache.ls(tmp_path / "other").rows
