@@ -13,6 +13,7 @@ from nbclient.exceptions import CellExecutionError
 
 from tests.notebook.cells import CALL, VECTOR_ADD
 from tests.notebook.kernels import Kernel, kernel
+from tests.notebook.test_long_runs import SLOW
 
 RUN = f"%%tilus\n{VECTOR_ADD}{CALL}"
 
@@ -211,6 +212,18 @@ def test_a_long_compile_tells_what_it_does_and_then_gives_way(notebook: Kernel):
 
 
 def test_the_first_kernel_of_a_machine_says_that_it_built_the_simulator(notebook: Kernel, tmp_path):
+def test_a_long_launch_shows_how_far_it_is(notebook: Kernel):
+    notebook.ran("from tilekit.cpusim import client\nfrom tilekit.jit import progress\n"
+                 "client.TICK_S, progress.PATIENCE_S = 0.03, 0.0")  # fmt: skip
+    notebook.ran(f"%%tilus\n{SLOW}")
+    for cell in ("%%tilus\nslow(96, 20, x)", "slow(96, 20, x)"):
+        reply = notebook.ran(cell)
+        bars = [text for text in reply.history if "of 96 blocks" in text]
+        assert bars and "blocks" not in reply.text, "gone when the launch has ended"
+        assert reply.stdout.startswith("done\n") and "more lines: kernel.printed has all" in reply.stdout
+    notebook.ran("client.TICK_S, progress.PATIENCE_S = 0.25, 1.0")
+
+
     notebook.ran(
         f"import tilekit; cache = tilekit.option.get_option('cache_dir'); tilekit.option.cache_dir({str(tmp_path)!r})"
     )
