@@ -9,7 +9,7 @@ import torch
 
 import tilekit as tilus
 from tilekit import float32, int32
-from tilekit.diag import ArgumentError, ToolchainError
+from tilekit.diag import ArgumentError, KernelError, ToolchainError
 
 
 class Twice(tilus.Script):
@@ -28,7 +28,7 @@ class Twice(tilus.Script):
 
 def called(salt: int, n: int = 500):
     handle = Twice(salt)
-    x, y = torch.randn(n), torch.zeros(n)
+    x, y = torch.rand(n) + 0.5, torch.zeros(n)  # none is 0, of which twice is four times
     handle(n, x, y)
     return handle, handle.last, x, y
 
@@ -134,6 +134,23 @@ def test_arrays_in_memory_of_torch_are_compared():
     kernel = handle.last
     kernel.recompile(kernel.source.replace("* 2.0f", "* (1.0f + 1.0f)"))
     assert kernel.compare().same
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_edit_that_spoils_its_process_spoils_no_other_kernel(fails):
+    handle, kernel, x, y = called(12)
+    close = "for (int file = 3; file < 64; ++file) close(file);" + (" y_ptr[1 << 30] = 0.0f;" if fails else "")
+    spoiled = kernel.source.replace("{\n", "{\n  " + close + "\n", 1)
+    kernel.recompile(spoiled.replace('extern "C"', 'extern "C" int close(int);\nextern "C"', 1))
+    before = y.clone()
+    with pytest.raises(KernelError):
+        handle(500, x, y.zero_())
+    assert not y.any() and before.any()
+    _, _, x, y = called(13)
+    assert torch.equal(y, 2 * x)
+    kernel.revert()
+    handle(500, x, y.zero_())
+    assert torch.equal(y, 2 * x)
 
 
 def test_an_error_in_an_edit_still_finds_the_line_of_the_kernel():
