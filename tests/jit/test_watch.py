@@ -95,6 +95,7 @@ class InTurn(tilus.Script):
         gy = self.global_view(y_ptr, dtype=int32, shape=[1])
         self.lock_semaphore(turn[0].item_ptr(), self.blockIdx.x)
         left = self.load_global(gy, offsets=[0], shape=[1])
+        self.sync()  # every lane has read it
         self.store_global(gy, left + self.blockIdx.x, offsets=[0])
         after = 0 if self.blockIdx.x == 3 else self.blockIdx.x + 1
         self.release_semaphore(turn[0].item_ptr(), after)
