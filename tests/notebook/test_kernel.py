@@ -83,6 +83,25 @@ def test_a_cell_shows_its_kernel_and_its_value(notebook: Kernel):
     assert "<b>layout_inference</b>" in data["text/html"]
 
 
+def test_a_failed_cell_says_a_sentence_folds_the_rest_and_keeps_its_panels(notebook: Kernel):
+    one_place = VECTOR_ADD.replace("x + y, offsets=[start]", "x + y, offsets=[0]")
+    reply = notebook.run(f"%%tilus --check\n{one_place}{CALL}")
+    assert reply.error == "KernelError" and reply.widgets == 1
+    assert re.match(r"KernelError TK720 in VectorAdd.__call__, Cell In\[\d+\], line 18: .* z_ptr\[", reply.traceback)
+    assert "writes it" not in reply.traceback and "lock_semaphore" in reply.traceback
+    summary, details = reply.shown.values()
+    assert summary["text/plain"].endswith("race found")
+    assert details["text/html"].startswith("<details") and "the two accesses: " in details["text/html"]
+    assert details["text/plain"].count("writes it") == 2
+    desk = "next(reversed(get_ipython().tilekit._desks.values()))"
+    report = notebook.ran(f"{desk}.bar.kernels[0]['report']").value or ""
+    assert "race at source.cu line " in report
+
+    notebook.ran("add.last.report = None")
+    assert notebook.ran(f"{desk}.bar.kernels[0]['report']").value == "''"
+    assert notebook.run("add(1, 2)").error == "ArgumentError"
+
+
 def test_the_passes_are_shown_live_and_as_text(notebook: Kernel):
     notebook.ran(RUN)
     for shown in ("add.trace", "add.last.trace"):
@@ -193,6 +212,18 @@ def test_magics_above_below_and_await(notebook: Kernel):
     assert f"Cell In[{here}], line 4" in reply.traceback
 
 
+def test_a_long_launch_shows_how_far_it_is(notebook: Kernel):
+    notebook.ran("from tilekit.cpusim import client\nfrom tilekit.jit import progress\n"
+                 "client.TICK_S, progress.PATIENCE_S = 0.03, 0.0")  # fmt: skip
+    notebook.ran(f"%%tilus\n{SLOW}")
+    for cell in ("%%tilus\nslow(96, 20, x)", "slow(96, 20, x)"):
+        reply = notebook.ran(cell)
+        bars = [text for text in reply.history if "of 96 blocks" in text]
+        assert bars and "blocks" not in reply.text, "gone when the launch has ended"
+        assert reply.stdout.startswith("done\n") and "more lines: kernel.printed has all" in reply.stdout
+    notebook.ran("client.TICK_S, progress.PATIENCE_S = 0.25, 1.0")
+
+
 def test_captured_cells_show_nothing_and_keep_one_output(notebook: Kernel):
     reply = notebook.ran(f"%%capture captured\n{RUN}")
     assert reply.shown == {}
@@ -212,18 +243,6 @@ def test_a_long_compile_tells_what_it_does_and_then_gives_way(notebook: Kernel):
 
 
 def test_the_first_kernel_of_a_machine_says_that_it_built_the_simulator(notebook: Kernel, tmp_path):
-def test_a_long_launch_shows_how_far_it_is(notebook: Kernel):
-    notebook.ran("from tilekit.cpusim import client\nfrom tilekit.jit import progress\n"
-                 "client.TICK_S, progress.PATIENCE_S = 0.03, 0.0")  # fmt: skip
-    notebook.ran(f"%%tilus\n{SLOW}")
-    for cell in ("%%tilus\nslow(96, 20, x)", "slow(96, 20, x)"):
-        reply = notebook.ran(cell)
-        bars = [text for text in reply.history if "of 96 blocks" in text]
-        assert bars and "blocks" not in reply.text, "gone when the launch has ended"
-        assert reply.stdout.startswith("done\n") and "more lines: kernel.printed has all" in reply.stdout
-    notebook.ran("client.TICK_S, progress.PATIENCE_S = 0.25, 1.0")
-
-
     notebook.ran(
         f"import tilekit; cache = tilekit.option.get_option('cache_dir'); tilekit.option.cache_dir({str(tmp_path)!r})"
     )

@@ -154,6 +154,8 @@ class KernelError(TilekitError):
     @property
     def notes_title(self) -> str:
         """One line for what the notes tell."""
+        if self.kind == "deadlock":
+            return "who waits where for what"
         first, second = (cast("dict[str, Any] | None", self.data.get(end)) for end in ("first", "second"))
         if first is None or second is None:
             return "where it happened"

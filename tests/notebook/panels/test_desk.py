@@ -9,6 +9,7 @@ import torch
 import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
+from tilekit.diag import KernelError
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels import desk as desks
@@ -111,6 +112,73 @@ def test_an_edit_that_crashes_is_told_and_can_be_mended(opened):
     x.fill_(1.0)
     handle(300, x)
     assert (x == 0.5).all()
+
+
+def race(opened):
+    """An edit by which all threads write one place, checked; what was found."""
+    handle, x, _, _ = opened
+    handle.last.recompile(handle.source.replace("x_ptr[", "x_ptr[0 * ").replace("0.5f", "(float)blockIdx.x"))
+    with pytest.raises(KernelError) as caught:
+        handle.last.check(300, x)
+    return caught.value
+
+
+def test_what_a_check_finds_is_marked_at_its_lines_until_a_check_finds_nothing(opened):
+    handle, _, _, desk = opened
+    found = race(opened)
+    desk.refresh()
+    headline = f"{found.kind.replace('_', ' ')} at source.cu line {found.data['line']}"
+    assert desk.bar.kernels[0]["report"] == headline and headline in desk.bar.plain()
+    panel = desk.bar.panel("source", 0)
+    lines = {found.data[end]["line"] for end in ("first", "second")}
+    assert {marker["line"] for marker in panel.markers} == lines
+    (main,) = [marker for marker in panel.markers if marker["line"] == found.data["line"]]
+    assert main["message"].startswith(found.message) and found.data["hint"] in main["message"]
+    said = "\n".join(marker["message"] for marker in panel.markers)
+    for end in ("first", "second"):
+        assert f"of block {found.data[end]['block']} {found.data[end]['verb']} it" in said
+    assert found.message in panel.plain()
+
+    handle.last.report = None
+    desk.refresh()
+    assert panel.markers == [] and desk.bar.kernels[0]["report"] == ""
+
+
+def test_an_edit_takes_the_marks_of_a_check_away(opened):
+    _, _, _, desk = opened
+    race(opened)
+    desk.bar.shown = "source"
+    source = desk._sources[-1]
+    assert source.panel.markers
+    settled(source.recompile(source.panel.text.replace("0 * ", "")))
+    assert source.panel.markers == [] and desk.bar.kernels[0]["report"] == ""
+
+
+def test_marks_of_a_check_do_not_stand_in_a_text_that_was_never_checked(opened):
+    handle, _, source, _ = opened
+    settled(source.recompile(handle.source.replace("0.5f", "0.5f $")))
+    (told,) = {marker["message"] for marker in source.panel.markers[:1]}
+    handle.last.report = race(opened)
+    source.take_report()
+    assert source.panel.markers[0]["message"] == told
+    draft = Desk([handle.last], NotebookEdits())
+    draft._drafts = {handle.last.identity: "// typed\n" + handle.source}
+    assert draft.bar.panel("source", 0).markers == [] and draft.bar.kernels[0]["report"]
+
+
+def test_an_edit_is_checked_before_it_is_compared(opened):
+    _, _, source, desk = opened
+    config.set_session_default("cpu.check_blocks", 4)
+    settled(source.recompile(source.panel.text.replace("0.5f", "(0.25f + 0.25f)")))
+    assert source.panel.comparison.endswith(": nothing wrong") and " · checked all 3 blocks" in source.panel.comparison
+    wrong = source.panel.text.replace("x_ptr[", "x_ptr[0 * ").replace("(0.25f + 0.25f)", "(float)blockIdx.x")
+    settled(source.recompile(wrong))
+    panel = source.panel
+    assert panel.verdict == "failed" and panel.status.startswith("PATCHED")
+    assert "tilekit.option.cpu.check_blocks(0) launches without this check" in panel.comparison
+    assert panel.markers and desk.bar.kernels[0]["report"].partition(" at ")[0] in ("race", "global race")
+    settled(source.revert())
+    assert panel.markers == [] and desk.bar.kernels[0]["report"] == ""
 
 
 @pytest.mark.parametrize("stop", [lambda source: ask(source.panel, kind="stop"), lambda source: desks.stop()])

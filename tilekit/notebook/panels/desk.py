@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from tilekit.diag import KernelError, TilekitError, ToolchainError
+from tilekit.jit import precheck
 from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel, seconds
 from tilekit.jit.observer import Identity
@@ -167,7 +168,8 @@ class SourceDesk:
             found = self.kernel.compare()
         except Exception as error:
             # the edit is compiled and stays; what it does wrong is for the person to mend or revert
-            panel.set_trait("comparison", _message(error))
+            refused = isinstance(error, KernelError) and error.data.get("checked")
+            panel.set_trait("comparison", f"{_message(error)}{f' · {precheck.LAUNCH_ANYWAY}' if refused else ''}")
             panel.set_trait("verdict", "failed")
             return
         panel.set_trait("comparison", " · ".join(filter(None, [str(found), _times(found), self.kernel.sample])))
