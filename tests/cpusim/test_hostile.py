@@ -71,6 +71,7 @@ def alone_is(worker: int | None) -> bool:
 
 
 def descriptors() -> int:
+    """How many this process has; what others left may be collected at any time, so there can be fewer later."""
     return len(os.listdir("/proc/self/fd"))
 
 
@@ -108,12 +109,12 @@ def test_the_caller_lives_and_the_next_kernel_is_right(simulator, family, seed):
     except KernelError as error:
         assert len(error.message) < 400 and "\n" not in error.message
         assert (x == given).all() and not y.any()
-        assert descriptors() == before
+        assert descriptors() <= before
         assert alone_is(worker)
     else:
         assert not hostile.FAMILIES[family].fails
     assert time.monotonic() - begin < BOUND_S
     assert adds(simulator)
     assert simulator.worker_pid == worker
-    assert descriptors() == before
+    assert descriptors() <= before
     assert alone_is(worker)
