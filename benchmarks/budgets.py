@@ -181,6 +181,40 @@ def matmul_milliseconds() -> dict[str, dict[str, float]]:
     return found
 
 
+def check_ratios() -> dict[str, dict[str, float]]:
+    """What check mode costs: the seconds of a kernel under check over those without, on one core, in pairs.
+
+    Matmuls of 512 x 512 x 512 in f16, and attention of 256 queries to 512 keys.
+    """
+    import torch
+
+    from tests.kernels.attention import scripts as attention
+    from tests.kernels.matmul import scripts as matmul
+    from tilekit import config
+
+    size, (q_len, k_len, heads, dim) = 512, (256, 512, 4, 64)
+    a, b = torch.randn(2, size, size).half()
+    q, (k, v) = torch.randn(1, q_len, heads, dim).half(), torch.randn(2, 1, k_len, heads, dim).half()
+    product = (size, size, size, a, b, torch.empty(size, size).half())
+    heads_of = (1, q_len, k_len, heads, heads, dim, False, q, k, v, torch.empty_like(q))
+    steps = (matmul.naive, matmul.through_shared, matmul.tuned, matmul.asynchronous, matmul.pipelined, matmul.split_k)
+    cases = {
+        **{f"matmul {step.__name__}": (step, product) for step in steps},
+        **{f"attention {step.__name__}": (step, heads_of) for step in (attention.flash, attention.split_flash)},
+    }
+    found: dict[str, dict[str, float]] = {}
+    config.set_session_default("cpu.threads", 1)
+    for name, (step, arguments) in cases.items():
+        handle: Any = step()
+        ratios: list[float] = []
+        for _ in range(REPEAT + 1):
+            handle(*arguments)
+            ratios.append(handle.check().seconds / handle.last.last_run.seconds)
+        found[name] = report.spread(ratios[1:])
+    config.clear_session_defaults()
+    return found
+
+
 def edit_to_run_seconds() -> dict[str, float]:
     """From one more character in the source of a matmul with four stages to its result at 256 x 256 x 256."""
     import torch
@@ -261,6 +295,7 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "recorder_ratio": recorder_ratio,
     "edit_to_result_s": edit_to_result_seconds,
     "matmul_512_cpu_ms": matmul_milliseconds,
+    "check_over_fast": check_ratios,
     "edit_to_run_s": edit_to_run_seconds,
     "idle_memory_mb": idle_memory,
     "install_mb": install_size,
