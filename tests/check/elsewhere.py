@@ -46,7 +46,8 @@ def test_the_pages_of_docs():
 
 def test_the_cell_of_the_benchmarks(notebook):
     """Every other kernel that is measured is one of tests/kernels."""
-    texts = {path: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}
+    ours = [path for path in (ROOT / "benchmarks").glob("*.py") if path.name != "tilus_kernels.py"]  # which a peer runs
+    texts = {path: path.read_text() for path in ours}
     assert {path.name: text.count("Script)") for path, text in texts.items() if "Script)" in text} == {"budgets.py": 1}
     x, y, z = torch.randn(3, 4096)
     notebook.ran(LOAD)

@@ -108,3 +108,55 @@ def test_the_look_at_register_tiles_is_a_short_one(monkeypatch):
             assert handle.check(3, x, y).blocks == 2
     with pytest.raises(KernelError):
         handle.check(3, x, y)
+
+
+class Steps(tilus.Script):
+    """Adds `step` until it is past 100; block 1 waits for what block 0 hands on."""
+
+    def __call__(self, step: int32, given: int32, x_ptr: ~int32):
+        self.attrs.blocks = [2]
+        self.attrs.warps = 2
+        turns = self.global_tensor(dtype=int32, shape=[3], requires_clean=True)
+        gx = self.global_view(x_ptr, dtype=int32, shape=[2])
+        i: int32 = 0
+        while i < 100:
+            i = i + step
+        if self.blockIdx.x == 0:
+            self.release_semaphore(turns[2].item_ptr(), given)
+        else:
+            self.lock_semaphore(turns[2].item_ptr(), 1)
+            self.release_semaphore(turns[2].item_ptr(), 0)
+        self.store_global(gx, self.register_tensor(dtype=int32, shape=[1], init=i), offsets=[self.blockIdx.x])
+
+
+@pytest.fixture(params=["launched", "checked"])
+def run(request):
+    """A launch, or a check, that must fail: the error and the text of its line."""
+
+    def fail(handle, *arguments):
+        with pytest.raises(KernelError) as caught:
+            (handle if request.param == "launched" else handle.check)(*arguments)
+        return caught.value, Path(__file__).read_text().splitlines()[line_of(caught.value) - 1]
+
+    return fail
+
+
+def test_a_loop_without_end_is_named_at_its_line(run):
+    config.set_session_default("cpu.timeout", 0.5)
+    try:
+        error, line = run(Steps(), 0, 1, torch.zeros(2, dtype=torch.int32))
+    finally:
+        config.clear_session_defaults()
+    assert error.kind == "timeout"
+    assert "while i < 100" in line or "i = i + step" in line
+
+
+def test_a_deadlock_says_who_waits_where_for_what(run):
+    x = torch.zeros(2, dtype=torch.int32)
+    Steps()(7, 1, x)
+    assert x.tolist() == [105, 105]
+    error, line = run(Steps(), 7, 5, x)
+    assert (error.kind, error.data["block"], error.data["tensor"]) == ("deadlock", (1, 0, 0), "turns")
+    assert "self.lock_semaphore" in line
+    assert "thread 0 waits for element 2 of 'turns' to become 1, and it is 5" in str(error)
+    assert "threads 1-63 wait in __syncthreads(), where 63 of 64 threads are" in str(error)
