@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks [name ...]`: measure everything, or the named figures, and keep the result."""
+"""`python -m benchmarks [name ...]`: measure everything, or the named figures, and keep the result.
+
+`python -m benchmarks peers [--only matmul,attention] [--seconds 480]` takes options of its own.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from benchmarks import budgets, report
+from benchmarks import budgets, peers, report
 from tilekit.runtime import device
 
 
 def main(names: list[str]) -> int:
+    has_gpu = bool(device.survey().gpus)
+    if names[:1] == ["peers"]:
+        if has_gpu:
+            return peers.main(names[1:])
+        print("peers are measured on a GPU, and there is none here", file=sys.stderr)
+        return 2
     figures = dict(budgets.BUDGETS)
-    if device.survey().gpus:
+    if has_gpu:
         from benchmarks import kernels, tensor_cores, tk_functions
 
         figures["kernels"] = kernels.measure
@@ -27,7 +36,7 @@ def main(names: list[str]) -> int:
         found[name] = figures[name]()
         print(f"{name}: {json.dumps(found[name], indent=2)}", flush=True)
     print(f"kept in {report.write(found)}")
-    return 0
+    return peers.main([]) if has_gpu and not names else 0
 
 
 if __name__ == "__main__":

@@ -60,12 +60,22 @@ def spread(samples: Sequence[float]) -> dict[str, float]:
     }
 
 
+def _path(facts: Mapping[str, Any]) -> Path:
+    name = re.sub(r"\W+", "-", (facts["gpu"] or "cpu").lower()).strip("-")
+    return RESULTS / f"{facts['date']}-{name}.json"
+
+
+def kept(figure: str) -> dict[str, Any]:
+    """What today's file has of a figure that is measured in parts."""
+    path = _path(environment())
+    return json.loads(path.read_text()).get(figure, {}) if path.exists() else {}
+
+
 def write(figures: Mapping[str, Any]) -> Path:
     """Keep the figures with the environment, one file a day and device."""
     facts = environment()
-    name = re.sub(r"\W+", "-", (facts["gpu"] or "cpu").lower()).strip("-")
-    path = RESULTS / f"{facts['date']}-{name}.json"
+    path = _path(facts)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**kept, "environment": facts, **figures}, indent=2) + "\n")
+    before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**before, "environment": facts, **figures}, indent=2) + "\n")
     return path
