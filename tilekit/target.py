@@ -66,6 +66,8 @@ class Target:
 # blocks of a grid along x, y and z, and blocks of a cluster that every target with clusters has room for
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_CLUSTER = 8
+# bytes of memory of its own that a thread can have, registers and what does not fit in them
+LOCAL_MEMORY_PER_THREAD = 512 * 1024
 
 _KIB = 1024
 

@@ -22,6 +22,7 @@ KIND_OF_CODE = {
     "TK402": "shared_limit",
     "TK701": "uninitialized",
     "TK702": "out_of_bounds",
+    "TK703": "timeout",
     "TK704": "misaligned",
     "TK705": "out_of_bounds",
     "TK710": "deadlock",

@@ -35,6 +35,7 @@ class Forever(tilus.Script):
         i: int32 = 0
         while i < n:
             self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) + 1.0, offsets=[0])
+            i = 0
 
 
 x = torch.zeros(32)

@@ -28,6 +28,7 @@ LANGUAGE: dict[str, str] = {
     "TK194": "instruction does not suit its operands",
     "TK195": "number differs from thread to thread",
     "TK196": "wait for copies never waits",
+    "TK197": "tile does not fit in its threads",
 }
 
 TYPES_AND_SHAPES: dict[str, str] = {
@@ -80,6 +81,7 @@ TOOLCHAIN: dict[str, str] = {
     "TK506": "no C++ compiler",
     "TK507": "$CXX does not run",
     "TK508": "edited source has no kernel",
+    "TK509": "compiling process died",
 }
 
 ARGUMENTS_AND_LAUNCH: dict[str, str] = {
@@ -99,6 +101,8 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK633": "kernel has no source to edit",
     "TK634": "arguments of the last call are gone",
     "TK635": "kernel cannot be checked here",
+    "TK636": "schedules cannot be tuned here",
+    "TK637": "tuning results do not hold here",
     "TK640": "there is nothing of this name to watch",
     "TK641": "there is no such line, step or block to watch",
     "TK642": "value does not exist there",

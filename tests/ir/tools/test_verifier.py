@@ -78,6 +78,19 @@ HOLLOW = "a: f32[32] = register_tensor()"
         ),
         (["if n:", "    pass"], "line 1: a condition must be bool, got int32"),
         (["while n:", "    pass"], "line 1: a condition must be bool, got int32"),
+        (
+            ["while True:", "    sync()"],
+            "line 1: this loop never ends: its condition always holds, and nothing leaves it",
+        ),
+        (
+            ["k: i32 = n", "while k < n:", "    while True:", "        break"],
+            "line 2: this loop never ends: nothing in it changes its condition, and nothing leaves it",
+        ),
+        # size
+        (
+            ["a: f32[1024, 8192] = register_tensor()"],
+            "line 1: a takes 1048576 bytes in each of 32 threads, and a thread has 524288",
+        ),
         # what differs between threads
         (
             ["if thread_idx < i32(8):", "    sync()"],
@@ -156,6 +169,11 @@ def test_broken_rule_is_named_at_its_line(lines, message):
         ["k: i32", "if n < i32(3):", "    k = i32(1)", "else:", "    k = i32(2)", "j: i32 = k"],
         ["for i in range(n):", "    pass", "for i in range(n):", "    pass"],
         ["return", "k: i32 = n"],
+        ["while n < i32(3):", "    if n == i32(1):", "        break"],
+        ["while n < i32(3):", "    for i in range(n):", "        return"],
+        ["k: i32 = n", "while k < i32(3):", "    if n > i32(0):", "        k = k + i32(1)"],
+        ["while False:", "    sync()"],
+        ["a: f32[1024, 4096] = register_tensor()"],
     ],
 )
 def test_what_holds_on_every_path_is_accepted(lines):

@@ -34,9 +34,10 @@ from tilekit.ir.surface import check_offsets
 from tilekit.ir.tensor import GlobalTensor, RegisterTensor, SharedTensor, Tensor
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools import bounds, invariants, shared_contents
+from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
-from tilekit.target import MAX_CLUSTER, MAX_GRID
+from tilekit.target import LOCAL_MEMORY_PER_THREAD, MAX_CLUSTER, MAX_GRID
 
 
 def verify(prog: Program) -> None:
@@ -150,6 +151,7 @@ class _FunctionVerifier:
                 self._for(stmt)
             case stmts.WhileStmt(cond=cond, body=body):
                 self._condition(cond, stmt.span)
+                self._ends(cond, body, stmt.span)
                 self._loop(body, certain=_is_true(cond), endless=_is_true(cond))
             case stmts.IfStmt():
                 self._if(stmt)
@@ -206,6 +208,15 @@ class _FunctionVerifier:
             self._declare(var, _Kind.LOOP, stmt.span)
             count = scalar.constant_value(extent)
             self._loop(stmt.body, certain=count is not None and count > 0, endless=False)
+
+    def _ends(self, cond: Expr, body: Stmt, span: Span | None) -> None:
+        """Refuse a loop that goes on forever once it has begun: its condition never changes, and nothing leaves it."""
+        asked = scalar.free_vars(cond)
+        assigned = {stmt.var for stmt in collect(body, stmts.AssignStmt)}
+        if scalar.constant_value(cond) is False or not assigned.isdisjoint(asked) or _leaves(body):
+            return
+        why = "nothing in it changes its condition" if asked else "its condition always holds"
+        raise _error("TK703", f"this loop never ends: {why}, and nothing leaves it", span)
 
     def _loop(self, body: Stmt, *, certain: bool, endless: bool) -> None:
         """A loop; it runs at least once where that is `certain`, and ends by `break` alone where it is `endless`."""
@@ -394,6 +405,8 @@ class _FunctionVerifier:
         if isinstance(tensor, GlobalTensor):
             for expr in (*tensor.layout.shape, *tensor.layout.strides):
                 self._expr(expr, span)
+        if isinstance(tensor, RegisterTensor):
+            self._fits(tensor, span)
         self._layout(tensor, span)
         self.made_at.setdefault(tensor, span)
         if self.facts is not None:
@@ -402,6 +415,15 @@ class _FunctionVerifier:
     def _layout(self, tensor: Tensor, span: Span | None) -> None:
         if isinstance(tensor, RegisterTensor) and tensor.optional_layout is not None:
             self._threads(tensor.optional_layout, tensor, span)
+
+    def _fits(self, tile: RegisterTensor, span: Span | None) -> None:
+        """A tile has room in the threads, not counting what several of them hold."""
+        threads = self.func.metadata.num_threads
+        each = -(-tile.size * tile.dtype.nbits // (8 * threads))
+        if each > LOCAL_MEMORY_PER_THREAD:
+            message = f"{self._names.name(tile)} takes {each} bytes in each of {threads} threads"
+            help = "make the tile smaller, or give the kernel more warps"
+            raise _error("TK197", f"{message}, and a thread has {LOCAL_MEMORY_PER_THREAD}", span, help)
 
     def _threads(self, layout: RegisterLayout, tensor: Tensor, span: Span | None) -> None:
         threads = self.func.metadata.num_threads
@@ -425,6 +447,23 @@ class _FunctionVerifier:
             raise errors.VerificationError(error.code, error.message, at=span, help=found.help) from error
 
 
+def _leaves(body: Stmt) -> bool:
+    """Whether a statement in the body of a loop may end the loop."""
+    match body:
+        case stmts.BreakStmt() | stmts.ReturnStmt():
+            return True
+        case stmts.SeqStmt(seq=seq):
+            return any(map(_leaves, seq))
+        case stmts.LetStmt(body=inner):
+            return _leaves(inner)
+        case stmts.IfStmt(then_body=then, else_body=other):
+            return _leaves(then) or (other is not None and _leaves(other))
+        case stmts.ForStmt(body=inner) | stmts.WhileStmt(body=inner):
+            return bool(collect(inner, stmts.ReturnStmt))
+        case _:
+            return False
+
+
 def _is_true(cond: Expr) -> bool:
     return scalar.constant_value(cond) is True
 
@@ -433,5 +472,5 @@ def _name(var: Var) -> str:
     return scalar.name_hint(var)
 
 
-def _error(code: str, message: str, at: Span | None) -> errors.VerificationError:
-    return errors.VerificationError(code, message, at=at)
+def _error(code: str, message: str, at: Span | None, help: str | None = None) -> errors.VerificationError:
+    return errors.VerificationError(code, message, at=at, help=help)
