@@ -64,6 +64,8 @@ class Surface:
 
 def typed(value: Number, dtype: dtypes.DataType) -> Expr:
     """A number or an expression as an expression of this dtype."""
+    if not isinstance(value, (Expr, dtypes.Literal)) and not hasattr(value, "__float__"):
+        raise errors.LanguageError("TK215", f"{describe(value)} is no number")
     if isinstance(value, (Expr, dtypes.Literal)):
         expr = scalar.as_expr(value)
         given = scalar.dtype_of(expr)

@@ -147,6 +147,12 @@ class Calls(Scopes):
             items = self.host_items(args[0])
             args = items if any(map(values.is_runtime, items)) else args
         if any(map(values.is_runtime, [*args, *kwargs.values()])):
+            if function is builtins.print:
+                raise errors.LanguageError(
+                    "TK103",
+                    "print runs while the kernel is compiled, when this has no value yet",
+                    help='write self.print_tensor("…", t) for a tensor, self.printf("%d", i) for a number',
+                )
             found = self._call_on_run_time(function, args, kwargs)
             if found is not None:
                 return found
@@ -162,8 +168,18 @@ class Calls(Scopes):
             isinstance(owner, KernelMethods) and methods.is_language(function.__func__)
         )
 
+    def require_call(self, value: Any) -> None:
+        """Refuse an instruction that stands alone and is not called, which would do nothing."""
+        if self._is_instruction(value):
+            name = self._full_name(value)
+            form = f"{name}{_form(inspect.signature(value))}"
+            raise errors.LanguageError("TK103", f"{name} is not called, and so does nothing", help=f"write {form}")
+
+    def _full_name(self, method: MethodType) -> str:
+        return f"{tensor_methods.name_of(method.__self__, self.builder.names)}.{method.__name__}"
+
     def _call_instruction(self, method: MethodType, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        name = f"{tensor_methods.name_of(method.__self__, self.builder.names)}.{method.__name__}"
+        name = self._full_name(method)
         signature = inspect.signature(method)
         if stranger := next((key for key in kwargs if key not in signature.parameters), None):
             near = suggest(stranger, signature.parameters)

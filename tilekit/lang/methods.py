@@ -148,8 +148,11 @@ class KernelMethods(
             None for no hint, "all", or a factor.
         """
         is_factor = isinstance(unroll, int) and not isinstance(unroll, bool) and unroll >= 1
-        if unroll is not None and unroll != "all" and not is_factor:
-            raise errors.LanguageError("TK104", f'unroll must be None, "all" or a positive integer, got {unroll!r}')
+        is_all = isinstance(unroll, str) and unroll == "all"
+        if unroll is not None and not is_all and not is_factor:
+            raise errors.LanguageError(
+                "TK104", f'unroll must be None, "all" or a positive integer, got {describe(unroll)}'
+            )
         return loop_range([0, start, step] if end is None else [start, end, step], unroll)
 
     def fast_divmod(self, a: Number, b: Number) -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ class Statements(ControlFlow):
                 self.builder.bindings.append(Binding(frame.source.name, name, line, value))
 
     def exec_Expr(self, node: ast.Expr) -> None:
-        self.evaluate(node.value)
+        self.require_call(self.evaluate(node.value))
 
     def exec_Pass(self, node: ast.Pass) -> None:
         """Nothing to do."""

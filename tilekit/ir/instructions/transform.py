@@ -308,10 +308,9 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
 
     @staticmethod
     def create(x: LaidOut, layout: Layout) -> AnnotateLayoutInst:
-        wanted, kind = (
-            (RegisterLayout, "a register layout") if isinstance(x, RegisterTensor) else (SharedLayout, "a shared layout")
-        )
+        wanted = RegisterLayout if isinstance(x, RegisterTensor) else SharedLayout
         if not isinstance(layout, wanted):
+            kind = "a register layout" if wanted is RegisterLayout else "a shared layout"
             raise errors.LanguageError("TK215", f"annotate_layout: {describe(x)} needs {kind}, got {layout}")
         if tuple(layout.shape) != x.shape:
             raise errors.LayoutError("TK301", f"a layout of shape {list(layout.shape)} cannot hold {describe(x)}")
