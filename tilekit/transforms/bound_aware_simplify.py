@@ -7,8 +7,10 @@ numbers two are known in symbols: a block index is below the extent of the grid,
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tilekit import dtypes
@@ -22,7 +24,7 @@ from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGen
 from tilekit.ir.stmt import DeclareStmt, ForStmt, IfStmt, LetStmt, SeqStmt, Stmt, WhileStmt
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
-from tilekit.lowir.nodes import Call, LessThan, Mod
+from tilekit.lowir.nodes import Add, Call, LessThan, Mod
 from tilekit.lowir.scalar import Expr, Var
 from tilekit.transforms.base import Pass
 from tilekit.transforms.sequences import needs_a_block, redeclared
@@ -74,11 +76,11 @@ class _Rewriter(IRRewriter):
     def visit_Expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Var):  # it may stand where it is declared
             return expr
-        return _Simplifier(self.facts, self.extents).simplify(expr)
+        return _Simplifier(self.facts, self.extents, ()).simplify(expr)
 
     def visit_Instruction(self, inst: Instruction) -> Instruction:
         box = box_of(inst)
-        simplifier = _Simplifier(self.facts.over(tuple(box), tuple(box.values())), self.extents)
+        simplifier = _Simplifier(self.facts.over(tuple(box), tuple(box.values())), self.extents, tuple(box))
         changes: dict[str, Any] = {}
         for name, value in inst.fields_of(Role.SCALAR).items():
             if isinstance(value, tuple):
@@ -111,9 +113,11 @@ class _Rewriter(IRRewriter):
 class _Simplifier:
     """Simplifies expressions under what is known of their variables."""
 
-    def __init__(self, facts: Facts, extents: Mapping[Var, Expr]) -> None:
+    def __init__(self, facts: Facts, extents: Mapping[Var, Expr], axes: Sequence[Var]) -> None:
         self.facts = facts
         self.extents = extents
+        # what counts the positions of a tile
+        self.axes = frozenset(axes)
 
     def simplify(self, expr: Expr) -> Expr:
         if scalar.is_constant(expr):
@@ -135,6 +139,8 @@ class _Simplifier:
         match expr:
             case LessThan() if isinstance(expr.a, Var) and self._is_below(expr.a, expr.b):
                 return scalar.constant(dtypes.boolean, True)
+            case LessThan() if (begin := self._begin_of_whole_part(expr)) is not None:
+                return scalar.lt(begin, expr.b)
             case Mod() if self._is_remainder(expr.a, expr.b):
                 return expr.a
             case Call() if scalar.function_name(expr) == "c_mod" and self._is_remainder(*expr.args):
@@ -147,6 +153,22 @@ class _Simplifier:
     def _is_below(self, var: Var, limit: Expr) -> bool:
         extent = self.extents.get(var)
         return extent is not None and scalar.structurally_equal(extent, limit)
+
+    def _begin_of_whole_part(self, expr: LessThan) -> Expr | None:
+        """Where the part of a tile begins that `expr` asks of, if it lies on one side of the limit, all of it.
+
+        That is so where the begin and the limit are multiples of a power of two that the part has no more positions
+        than. Then no position wraps either.
+        """
+        parts = _summands(expr.a)
+        positions = [part for part in parts if part in self.axes]
+        begins = [part for part in parts if part not in self.axes]
+        if not positions or not begins:
+            return None
+        common = math.gcd(self.facts.of(expr.b).divisor, *(self.facts.of(part).divisor for part in begins))
+        if sum(self.facts.of(part).high for part in positions) >= (common & -common):
+            return None
+        return functools.reduce(scalar.add, begins)
 
     def _is_remainder(self, a: Expr, b: Expr) -> bool:
         dividend, divisor = self.facts.of(a), self.facts.of(b)
@@ -162,6 +184,11 @@ class _Simplifier:
         if first.high > second.low and second.high > first.low:
             return expr
         return smaller if scalar.function_name(expr) == "minimum" else larger
+
+
+def _summands(expr: Expr) -> list[Expr]:
+    """What a sum adds up, left to right."""
+    return [*_summands(expr.a), *_summands(expr.b)] if isinstance(expr, Add) else [expr]
 
 
 def _is(expr: Any, truth: bool) -> bool:
