@@ -221,11 +221,11 @@ def table(name: str, case: Mapping[str, Any]) -> str:
     if not timed:
         seen = (f"{key} {rows[key]['glance_ms']} ms" for key in best_of(rows).values())
         return f"{name}: the time was up before the best were timed in turn; at a glance: {', '.join(seen)}"
-    others = [row["rate"] for row in timed.values() if row["peer"] != "tilekit"]
+    others = [row["ms"] for row in timed.values() if row["peer"] != "tilekit"]
     asked = f"   wanted: {case['wanted']} -> {case.get('reached')}" if case["wanted"] else ""
     lines = [f"{name}{asked}"]
     for key, row in sorted(timed.items(), key=lambda pair: pair[1]["ms"]):
-        ratio = f"{row['rate'] / max(others):.3f} of the best peer" if others else ""
+        ratio = f"{min(others) / row['ms']:.3f} of the best peer" if others else ""
         spread = f"({row['low']:.4f}..{row['high']:.4f})"
         lines.append(f"  {key:56.56} {row['ms']:9.4f} ms {spread:20} {row['rate']:8.1f} {case['unit']}  {ratio}")
     failures: dict[str, list[str]] = {}
