@@ -2,6 +2,7 @@
 """The worker process: what stops it, what it survives, and that the process that uses it survives everything."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -186,6 +187,14 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_worker(own):
     assert adds(own)
     assert os.getsid(own.worker_pid) == own.worker_pid
     assert os.getsid(0) != own.worker_pid
+
+
+def test_where_memory_runs_out_the_worker_goes_first_and_leaves_no_core_file(own):
+    assert adds(own)
+    assert Path(f"/proc/{own.worker_pid}/oom_score_adj").read_text() == "1000\n"
+    assert resource.prlimit(own.worker_pid, resource.RLIMIT_CORE) == (0, 0)
+    most, _ = resource.prlimit(own.worker_pid, resource.RLIMIT_DATA)
+    assert 0 < most < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + (8 << 30)
 
 
 def test_launches_of_several_threads_take_turns(own):
