@@ -363,6 +363,9 @@ class SharedMethods(Surface):
         ------
         LanguageError
             TK212, TK213 where `out` has another dtype or shape.
+        VerificationError
+            TK193 where nothing was stored in it or copied to it on any path, TK721 where a copy to it was started and
+            not waited for on every one.
 
         Notes
         -----
