@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tilekit.jit import held
+from tilekit.jit.agreement import host
 from tilekit.runtime import benchmark, tensors
 from tilekit.runtime.launch import LaunchStats
-from tilekit.runtime.tensors import Device, Library
+from tilekit.runtime.tensors import Device
 
 _TURNS = 5
 Launch = Callable[[Sequence[Any]], LaunchStats]
@@ -58,7 +59,7 @@ def compare(
     for name, mine, other in zip(names, ours, theirs, strict=True):
         if not tensors.is_tensor(mine):
             continue
-        found, error = _difference(name, _host(mine), _host(other))
+        found, error = _difference(name, host(mine), host(other))
         difference = difference or found
         worst = max(worst, error)
     times: dict[int, list[float]] = {0: [], 1: []}
@@ -73,14 +74,6 @@ def _seconds(launch: Launch, values: Sequence[Any], device: Device) -> float:
     if device == tensors.CPU:
         return launch(values).seconds or 0.0
     return benchmark.measure(lambda: launch(values), device=device, warmup=0, repeat=1).best
-
-
-def _host(tensor: Any) -> Any:
-    """The values as a NumPy array of a dtype that NumPy compares: 16-bit floats are widened, exactly."""
-    if tensors.library_of(tensor) is not Library.TORCH:
-        return tensor if tensor.dtype.kind != "V" else tensor.astype(np.float32)
-    on_cpu = tensor.detach().cpu()
-    return (on_cpu.float() if on_cpu.is_floating_point() and on_cpu.element_size() < 4 else on_cpu).numpy()
 
 
 def _difference(name: str, mine: Any, other: Any) -> tuple[str, float]:
