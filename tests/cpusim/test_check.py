@@ -319,7 +319,8 @@ def test_the_first_value_that_differs_is_a_race_also_within_a_vector(check, stor
         if "tk::" in store
         else ("  struct alignas(8) Two { float a, b; };\n  *(Two *)(x + 2) = Two{7.0f, VALUE};")
     )
-    single = "  if (blockIdx.x == 0) { x[2] = 7.0f; x[3] = 1.0f; }\n  else {\n" + two + "\n  }"
+    one_by_one = "tk::store_global_4(x + 2, &seven); tk::store_global_4(x + 3, &one);"
+    single = f"  float seven = 7.0f, one = 1.0f;\n  if (blockIdx.x == 0) {{ {one_by_one} }}\n  else {{\n{two}\n  }}"
     error = check(single.replace("VALUE", "2.0f"), block=1, grid=2, os_threads=1, about=Check(strict=strict))
     assert (error.kind, error.data["byte_offset"]) == ("global_race", 12)
     error = check(single.replace("VALUE", "1.0f"), block=1, grid=2, os_threads=1, about=Check(strict=strict))

@@ -33,12 +33,16 @@ _KERNEL = (
 # arithmetic that the compiler calls on its own, as for comparing halves.
 # Check mode: a call in front of every load and store, and where an index, a shift, a division or an alignment is wrong.
 # The runtime has the functions that are called (cpusim/src/check_hooks.cpp); no library of the compiler is linked.
-_CHECKS = (
-    *("-DTK_CHECK", "-fsanitize=thread", "-fsanitize=bounds,shift-exponent,integer-divide-by-zero,alignment"),
+_CHECKS_GCC = (
+    *("-fsanitize=thread", "-fsanitize=bounds,shift-exponent,integer-divide-by-zero,alignment"),
     *("-fno-sanitize-recover=bounds,shift-exponent,integer-divide-by-zero", "-fsanitize-recover=alignment"),
+    *("--param", "tsan-instrument-func-entry-exit=0"),
 )
-_CHECKS_GCC = ("--param", "tsan-instrument-func-entry-exit=0")
-_CHECKS_CLANG = ("-mllvm", "-tsan-instrument-func-entry-exit=0")
+# past clang's driver: that of zig links the libraries of these checks whatever it is told
+_CHECKS_CLANG = (
+    *("-Xclang", "-fsanitize=thread,array-bounds,shift-exponent,integer-divide-by-zero,alignment"),
+    *("-Xclang", "-fsanitize-recover=alignment", "-mllvm", "-tsan-instrument-func-entry-exit=0"),
+)
 _KERNEL_LINK = ("-shared", "-nostdlib", "-lgcc")
 _RUNTIME = ("-O2", "-g1", "-w")
 _RUNTIME_INSTRUCTIONS = ("avx2",)  # for its matrices, where the CPU has them; the runtime is built where it runs
@@ -78,7 +82,7 @@ class HostCompiler:
 
     @property
     def _check_flags(self) -> tuple[str, ...]:
-        return (*_CHECKS, *(_CHECKS_CLANG if self.is_clang else _CHECKS_GCC))
+        return ("-DTK_CHECK", *(_CHECKS_CLANG if self.is_clang else _CHECKS_GCC))
 
     def build_kernel(self, source: Path, library: Path, *, include: Path) -> BuildResult:
         """Compile a `source.cu` into the shared library that the CPU simulator loads."""

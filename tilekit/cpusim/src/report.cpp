@@ -74,6 +74,7 @@ void describe_stop(tk_error& error) {
 void report_stop(int line, uint64_t pc) {
   const int stop = tk_worker->launch->stop.load();
   if (stop == TK_OK) return;  // another thread's error ends the launch
+  if (stop != TK_INTERRUPTED) report_unwritten_first();
   Critical guard;
   if (tk_error* error = claim_error(static_cast<tk_kind>(stop), line)) {
     error->pc = pc;
