@@ -309,3 +309,18 @@ def test_a_cache_that_cannot_be_written_runs_every_kernel(files, tmp_path, cache
     option.cache_dir(tmp_path / "file" / "cache")
     with pytest.warns(UserWarning, match="TK911"):
         assert not run(files).last.cached
+
+
+def test_a_page_about_a_compile_is_made_once(cache, files, monkeypatch):
+    made = []
+
+    def make(recorder):
+        made.append(len(recorder.steps))
+        return "what the passes did"
+
+    kernel = run(files).last
+    assert [kernel.page("a.html", make) for _ in range(2)] == ["what the passes did"] * 2
+    assert len(made) == 1 and made[0] > 5
+    monkeypatch.setitem(sys.modules, "tilekit.drivers", None)
+    assert run(files).last.page("a.html", make) == "what the passes did"
+    assert len(made) == 1

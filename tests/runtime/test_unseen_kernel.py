@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tilekit.runtime import compiled, gpu_child
+from tilekit.runtime import gpu_child
 from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.unseen import UNSEEN_TIMEOUT_S, UnseenKernel
 
 
 class Counting:
@@ -37,7 +38,7 @@ def counting(monkeypatch):
 
 @pytest.fixture
 def unseen(counting):
-    return compiled.UnseenKernel(counting, b"", 0)
+    return UnseenKernel(counting, b"", 0)
 
 
 def test_an_edited_kernel_runs_in_the_child_until_it_ended_well(counting, unseen):
@@ -53,5 +54,5 @@ def test_an_edited_kernel_runs_in_the_child_until_it_ended_well(counting, unseen
 
 def test_a_launch_in_the_child_has_a_limit(counting, unseen):
     unseen.launch([])
-    assert counting.limits == [compiled.UNSEEN_TIMEOUT_S]
-    assert 1 <= compiled.UNSEEN_TIMEOUT_S <= 60
+    assert counting.limits == [UNSEEN_TIMEOUT_S]
+    assert 1 <= UNSEEN_TIMEOUT_S <= 60

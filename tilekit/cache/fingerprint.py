@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler itself is, as one digest for each of its two stages: edit an emitter, and its programs are stale.
+"""What the compiler itself is, as one digest for each of its stages: edit an emitter, and its programs are stale.
 
-`compiler(root)` looks at the metadata of every file of this package once in a process, for both stages together, and
+`compiler(root)` looks at the metadata of every file of this package once in a process, for all stages together, and
 reads only files whose metadata is not what `<root>/compiler/` remembers. There each file has its digest, and each
 folder a digest over the names and digests in it, so that one touched file costs one read and its folders.
 
     frontend    from a script to the text of its programs: a change makes `specializations/` stale
     backend     from that text to binaries: a change makes `programs/` stale
+    pages       from a compile to what is shown of it: a change makes `pages/` stale
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ FRONTEND = (
     "target.py",
     "utils.py",
 )
+PAGES = ("notebook", "textdiff.py")
 _SUFFIXES = (".py", ".h", ".hpp", ".cuh", ".c", ".cc", ".cpp", ".S")
 _FORMAT = 1
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -63,6 +65,7 @@ class Stages:
 
     frontend: str
     backend: str
+    pages: str = ""
 
 
 _stages: list[Stages] = []
@@ -79,7 +82,7 @@ def stages(package: Path, root: Path) -> Stages:
     """The stages of the compiler in a folder as its files are now, from what the cache remembers of them."""
     index = root / "compiler" / f"{hashlib.sha256(str(package).encode()).hexdigest()[:16]}.json"
     tree = Tree(package, _read(index))
-    found = Stages(tree.digest(FRONTEND), tree.digest(BACKEND))
+    found = Stages(tree.digest(FRONTEND), tree.digest(BACKEND), tree.digest(PAGES))
     if tree.has_changed:
         with contextlib.suppress(OSError):  # then the next process reads the files again
             files.write(index, json.dumps(tree.known).encode())

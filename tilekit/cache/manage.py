@@ -20,7 +20,7 @@ from tilekit.cache.programs import INDEX, ProgramCache
 from tilekit.cache.specializations import MANIFEST, SpecializationCache
 
 # all that a cache folder may hold of ours; whatever else lies there is left alone
-OURS = ("scripts", "programs", "specializations", "compiler", "headers", "cpusim")
+OURS = ("scripts", "programs", "specializations", "pages", "compiler", "headers", "cpusim")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def ls(root: Path) -> Listing:
         _row(entry, *names.get(entry.path.name, ("?", ""))) for entry in found if entry.path.parent.name == "programs"
     ]
     total = sum(entry.nbytes for entry in found)
-    return Listing(root, tuple(sorted(rows, key=lambda row: -row.used)), len(found) - len(rows), total)
+    transpiled = sum(entry.path.parent.name == "specializations" for entry in found)
+    return Listing(root, tuple(sorted(rows, key=lambda row: -row.used)), transpiled, total)
 
 
 def explain(root: Path, key: str) -> str:
@@ -81,12 +82,12 @@ def gc(root: Path, limit: int) -> list[size.Entry]:
 
 def verify(root: Path) -> list[Path]:
     """Look at every byte of every entry, delete those that are not what was written, and return where they were."""
-    programs, specializations = ProgramCache(root), SpecializationCache(root)
+    specializations = SpecializationCache(root)
     damaged: list[Path] = []
     for entry in size.entries(root):
         folder, times = entry.path, os.stat(entry.path)
-        if folder.parent.name == "programs":
-            whole = programs.lookup(folder.name) is not None
+        if folder.parent.name != "specializations":
+            whole = ProgramCache(root, kind=folder.parent.name).lookup(folder.name) is not None
         else:
             numbers = [int(path.stem) for path in folder.glob("[0-9]*.json")]
             whole = (folder / MANIFEST).exists()
@@ -132,7 +133,7 @@ def _row(entry: size.Entry, script: str, schedule: str) -> Row:
 def _explained(folder: Path) -> str:
     lines = [f"{folder}"]
     with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
-        if folder.parent.name == "programs":
+        if folder.parent.name != "specializations":
             names: Sequence[str] = sorted(json.loads((folder / INDEX).read_bytes())["files"])
             lines += [f"  {line}" for line in (folder / "options.txt").read_text().splitlines()]
             lines.append(f"  files: {', '.join(names)}")

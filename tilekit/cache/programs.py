@@ -62,10 +62,11 @@ class ProgramEntry:
 class ProgramCache:
     """The entries under one cache folder; it keeps nothing in memory, so any number of them may share a folder."""
 
-    def __init__(self, root: Path, limit: int = DEFAULT_CACHE_LIMIT) -> None:
+    def __init__(self, root: Path, limit: int = DEFAULT_CACHE_LIMIT, kind: str = "programs") -> None:
         self.root = root
         self.limit = limit
-        self.programs = root / "programs"
+        # the folder of the cache that holds them: `pages/` has what was made from programs, for people
+        self.programs = root / kind
 
     def lookup(self, key: str) -> ProgramEntry | None:
         """Return the entry, if it is there and whole."""

@@ -24,7 +24,7 @@ _DRAFT_SECONDS = 3600.0
 LEDGER = "size.json"
 
 # folder of the cache -> the file whose time of modification says when an entry was last used
-ENTRIES = {"programs": "entry.json", "specializations": "manifest.json"}
+ENTRIES = {"programs": "entry.json", "specializations": "manifest.json", "pages": "entry.json"}
 
 
 @dataclass(frozen=True)

@@ -506,6 +506,11 @@ class Kernel:
         drivers = importlib.import_module("tilekit.drivers")
         return drivers.record(self.program, self.machine.target)
 
+    def page(self, name: str, make: Callable[[Recorder], str]) -> str:
+        """A text made of its passes; of a kernel from the cache, the one that was made when it was compiled."""
+        base = self.generated
+        return make(self.trace) if base is None else base.page(name, self.machine.config, lambda: make(self.trace))
+
     @property
     def layouts(self) -> list[LayoutRow]:
         """The layout of every tile, who chose it and why."""

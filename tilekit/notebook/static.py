@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
-from tilekit.jit.progress import LaunchProgress
+from tilekit.jit.progress import Underway
 from tilekit.notebook.panels.steps import Steps
 from tilekit.textdiff import Kind
 
@@ -51,6 +51,10 @@ _NO_DEAD_PANEL = (
 )
 
 
+# what the passes of a kernel look like, in the cache
+_PASSES = "passes.html"
+
+
 def frame(content: str) -> str:
     """The box that everything else stands in."""
     return f'<div class="tk-static" style="{_FONT}">{_NO_DEAD_PANEL}{content}</div>'
@@ -60,7 +64,7 @@ def remark(text: str) -> str:
     return f'<div style="{_MUTED}">{escape(text)}</div>'
 
 
-def launch(progress: LaunchProgress) -> str:
+def launch(progress: Underway) -> str:
     """How far a launch is: a thin bar and its words."""
     bar = f"height:3px;background:{_LINE};border-radius:2px;max-width:320px;margin:4px 0"
     done = f"height:3px;width:{progress.share:.1%};background:var(--jp-brand-color1,#1976d2);border-radius:2px"
@@ -72,7 +76,7 @@ def kernel(kernel: Kernel) -> str:
     source = kernel.source
     title = f"<b>source.cu</b> {_muted(_count(len(source.splitlines()), 'line'))}"
     return (
-        f"<details><summary>{_summary(kernel)}</summary>{passes(kernel.trace)}{_counted(kernel)}"
+        f"<details><summary>{_summary(kernel)}</summary>{kernel.page(_PASSES, passes)}{_counted(kernel)}"
         f'<details style="margin-left:14px"><summary>{title}</summary>{_source(source)}</details></details>'
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache, ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
 from tilekit.events import Edited
-from tilekit.runtime import gpu_child, launch_cpu
+from tilekit.runtime import launch_cpu
 from tilekit.runtime.launch import LaunchStats, OnWait
 from tilekit.runtime.launch_cpu import CpuKernel
 from tilekit.runtime.launch_cuda import CudaKernel
@@ -29,6 +29,7 @@ from tilekit.target import Target
 from tilekit.toolchain import host, nvcc, nvrtc
 
 if TYPE_CHECKING:
+    from tilekit.runtime.unseen import UnseenKernel
     from tilekit.transforms.recorder import Recorder
 
 PROGRAM, FACTS, MANIFEST, OPTIONS = "program.txt", "facts.json", "manifest.json", "options.txt"
@@ -72,6 +73,14 @@ class CompiledProgram:
         """JSON: for each line of the source the line of `program.txt` that it comes from, counted from 0, or null."""
         return self.entry.text(LINES)
 
+    def page(self, name: str, config: Config, make: Callable[[], str]) -> str:
+        """A text about how it was compiled: made once for each program, and kept in the cache beside it."""
+        cache = ProgramCache(config.cache_dir, config.cache_limit, "pages")
+        by = fingerprint.compiler(config.cache_dir).pages
+        key = key_of({"page": name, "of": self.entry.key, "by": by})
+        found = cache.lookup(key) or cache.publish(key, {name: make().encode()})
+        return found.text(name)
+
     def load_checked(self, config: Config) -> CheckRunner:
         """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
         compiler, entry = host.require_compiler(), self.entry
@@ -89,37 +98,15 @@ class CompiledProgram:
         """Make it ready to launch; `index` counts the GPUs."""
         if device is DeviceKind.CUDA:
             kernel = CudaKernel(self.manifest, self.entry.files[CUBIN], prints="printf(" in self.source)
-            return kernel if self.edit is None else UnseenKernel(kernel, self.entry.files[CUBIN], index)
+            if self.edit is None:
+                return kernel
+            # a process of its own for what nobody has run yet: only an edit needs it
+            unseen = importlib.import_module("tilekit.runtime.unseen")
+            return unseen.UnseenKernel(kernel, self.entry.files[CUBIN], index)
         cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
         path, content = self.entry.path(LIBRARY), self.entry.files[LIBRARY]
         kernel = CpuKernel(self.manifest, path, content, cpu, edited=self.edit is not None)
         return CpuRunner(kernel, config, cpu.build_seconds())
-
-
-# The first launch of an edited kernel on a GPU, where nobody may be there to interrupt it.
-UNSEEN_TIMEOUT_S = 10.0
-
-
-@dataclass
-class UnseenKernel:
-    """An edited kernel on a GPU: its first launch goes to a child process, which dies in our stead if it is wrong."""
-
-    kernel: CudaKernel
-    cubin: bytes
-    index: int
-    ended_well: bool = False
-
-    def launch(self, arguments: Sequence[Any], /) -> LaunchStats:
-        if self.ended_well:
-            return self.kernel.launch(arguments)
-        child = gpu_child.child(self.index)
-        stats = child.run(self.kernel.manifest, self.cubin, arguments, timeout_s=UNSEEN_TIMEOUT_S)
-        self.ended_well = True
-        return stats
-
-    def interrupt(self) -> None:
-        """Stop the first launch; a later one runs in this process, where nothing stops it."""
-        gpu_child.child(self.index).interrupt()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
+import importlib
 import time
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,11 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
 @functools.cache
 def version() -> str:
     """Name the NVRTC that `compile` uses, as a cache key wants it; a wheel says so without loading the library."""
+    # it knows email and zip files, and takes longer to import than all of ours
+    metadata = importlib.import_module("importlib.metadata")
     try:
-        return f"NVRTC {importlib.metadata.version(_WHEEL)}"
-    except importlib.metadata.PackageNotFoundError:
+        return f"NVRTC {metadata.version(_WHEEL)}"
+    except metadata.PackageNotFoundError:
         return "NVRTC {}.{}".format(*_version_numbers(_library()))
 
 
