@@ -136,11 +136,13 @@ def build_program(
     return found if edit is None else build_edited(found, edit, target, device, config)
 
 
-def build_text(text: str, target: Target, device: DeviceKind, config: Config) -> Path:
+def build_text(
+    text: str, target: Target, device: DeviceKind, config: Config, spans: Sequence[Span | None] | None = None
+) -> Path:
     """Compile a program from its text, or find it in the cache; return the folder of its entry.
 
     Nothing but text and folders travels, so any process may do it for any other that shares the cache. Errors are
-    placed at lines of the text.
+    placed at lines of the text, or at `spans`, which are the places of its lines.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def build_text(text: str, target: Target, device: DeviceKind, config: Config) ->
     """
     found = compiled.find(text, target, device, config)
     if found is None:
-        found = _build(parser.parse_program(text), text, target, device, config, Recorder(), (), lambda _: None)
+        found = _build(parser.parse_program(text, spans), text, target, device, config, Recorder(), (), lambda _: None)
     return found.entry.folder
 
 

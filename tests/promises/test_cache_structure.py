@@ -3,7 +3,6 @@
 
 import json
 
-from tests.promises.due import due
 from tests.promises.kernels import SCHEDULES, compiled, description, doubling, programs
 from tilekit.ir.text import parser
 from tilekit.ir.tools.equality import structurally_equal
@@ -32,7 +31,6 @@ def test_each_folder_in_programs_is_one_schedule(cache):
     assert len(programs(cache)) == len(SCHEDULES)
 
 
-@due(5, "only the first schedule is compiled before there is a tuner")
 def test_programs_has_every_schedule_of_the_space(cache):
     compiled(doubling())
     assert len(programs(cache)) == len(SCHEDULES)
@@ -44,7 +42,6 @@ def test_specializations_have_a_manifest_to_restart_from(cache):
     assert manifests
 
 
-@due(5, "only the first schedule is transpiled before there is a tuner")
 def test_specializations_hold_every_program_as_ir_that_reads_back(cache):
     script = doubling()
     instance = script.compile(*description(), device="cpu")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from tests.promises.due import due
 from tests.promises.kernels import SCHEDULES, compiled, description, doubling, programs, scaling
 from tests.promises.processes import Copy, Counts
 from tests.promises.reload import Folder
@@ -209,7 +208,6 @@ def started(monkeypatch) -> list[object]:
     return found
 
 
-@due(5, "nothing is compiled by workers yet")
 def test_what_is_in_the_cache_starts_no_worker(started):
     compiled(doubling())
     assert started
@@ -218,7 +216,6 @@ def test_what_is_in_the_cache_starts_no_worker(started):
     assert started == []
 
 
-@due(5, "nothing is compiled by workers yet")
 def test_three_schedules_start_at_most_three_workers(cache, started):
     option.parallel_workers(8)
     compiled(doubling())

@@ -2,9 +2,10 @@
 """The short way of a call: arguments like those of an earlier call go straight to the kernel that it found.
 
 A call condenses its arguments to what they could change: the values of compile-time constants, what integers and
-addresses are divisible by, types, and where the tensors live. A `probe`, written once for the signature of a kernel,
-does that in about as many Python instructions as there are facts. Whatever it does not know at a glance (a NumPy array,
-a keyword, a tensor with gaps) takes the long way, which checks everything and has words for what is wrong.
+addresses are divisible by, types, and where the tensors live; of a kernel with several schedules also the values of
+integers. A `probe`, written once for the signature of a kernel, does that in about as many Python instructions as there
+are facts. Whatever it does not know at a glance (a NumPy array, a keyword, a tensor with gaps) takes the long way,
+which checks everything and has words for what is wrong.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ Probe: TypeAlias = "Callable[[Sequence[Any]], Probed | None]"
 _LOOK_SECONDS = 0.05
 
 
-def probe_of(params: CallParameters, arguments: Sequence[Any]) -> Probe | None:
-    """The probe for this signature, from the arguments of a call that went well; None if they are not torch's."""
+def probe_of(params: CallParameters, arguments: Sequence[Any], *, by_value: bool = False) -> Probe | None:
+    """The probe for this signature, from the arguments of a call that went well; None if they are not torch's.
+
+    With `by_value`, integers decide by their values.
+    """
     torch = sys.modules.get("torch")
     if torch is None or len(arguments) != len(params.param_names):
         return None
-    body = _Body({"tensors": {torch.Tensor, torch.nn.Parameter}})
+    body = _Body({"tensors": {torch.Tensor, torch.nn.Parameter}}, by_value)
     for number, (kind, argument) in enumerate(zip(params.param_types, arguments, strict=True)):
         if passing(kind) is Passing.POINTER and not isinstance(argument, torch.Tensor):
             return None
@@ -53,6 +57,7 @@ class _Body:
     """The statements of a probe; `names` are what they may name beside the arguments."""
 
     names: dict[str, Any]
+    by_value: bool
     lines: list[str] = field(default_factory=list[str])
     key: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
@@ -83,7 +88,8 @@ class _Body:
             self.require(f"type({name}) is bool")
         elif kind.is_integer():
             self.require(f"type({name}) is int and {kind.min_value} <= {name} <= {kind.max_value}")
-            self.key += [f"not {name} % {bucket}" for bucket in BUCKETS if bucket > 1]
+            divides = [f"not {name} % {bucket}" for bucket in BUCKETS if bucket > 1]
+            self.key += [name] if self.by_value else divides
         else:
             self.require(f"type({name}) is float and {float(kind.min_value)} <= {name} <= {float(kind.max_value)}")
 
@@ -151,8 +157,9 @@ class Ready:
 class Dispatch:
     """The kernels of one handle by the arguments of the calls that found them."""
 
-    def __init__(self, params: CallParameters) -> None:
+    def __init__(self, params: CallParameters, *, by_value: bool = False) -> None:
         self._params = params
+        self._by_value = by_value
         self._probe: Probe | None = None
         self._known: dict[tuple[Any, ...], Ready] = {}
 
@@ -178,7 +185,7 @@ class Dispatch:
     def learn(self, arguments: Sequence[Any], kernel: Kernel) -> None:
         """Remember what the long way found for these arguments."""
         if self._probe is None:
-            self._probe = probe_of(self._params, arguments)
+            self._probe = probe_of(self._params, arguments, by_value=self._by_value)
         if self._probe is None:
             return
         try:

@@ -9,7 +9,7 @@ import inspect
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilekit.cache.programs import key_of
 from tilekit.cache.scripts import ScriptFolder, snake_case
@@ -21,7 +21,7 @@ from tilekit.jit import observer
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
-from tilekit.jit.specialized import FailedSchedule, Restart, Specialization, Specialized
+from tilekit.jit.specialized import FailedSchedule, Restart, Specialization, Specialized, of_all
 from tilekit.lang.params import CallParameters
 from tilekit.runtime import device
 from tilekit.runtime.device import Gpu
@@ -30,6 +30,10 @@ from tilekit.target import Target
 
 if TYPE_CHECKING:
     from tilekit.ir.prog import Program
+    from tilekit.jit.tuning.schedules import Schedules
+    from tilekit.jit.tuning.space import Space
+
+Where: TypeAlias = tuple[DeviceKind, int, Target, Config]
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ class JitInstance:
         self.key = key
         self.sources = sources
         self._specialized: dict[int, Specialized | FailedSchedule] = {}
-        self._kernels: dict[tuple[DeviceKind, int, Target, Config], Kernel] = {}
+        # by where they run, then by the number of their schedule, in the order in which they were built
+        self._kernels: dict[Where, dict[int, Kernel]] = {}
+        self._firsts: dict[Where, Kernel] = {}
+        self._spaces: dict[Where, Space] = {}
         self._lock = threading.RLock()
         self._specialization = Specialization(script_cls, params, self.schedules, key, sources, self.instance_name)
 
@@ -70,7 +77,7 @@ class JitInstance:
 
     @property
     def kernels(self) -> list[Kernel]:
-        return list(self._kernels.values())
+        return [kernel for kept in self._kernels.values() for kernel in kept.values()]
 
     @property
     def failed_scheduling(self) -> list[FailedSchedule]:
@@ -129,37 +136,71 @@ class JitInstance:
             return FailedSchedule(self.schedules[number], error)
         return Specialized.of(made.program)
 
-    def kernel(self, machine: Machine) -> Kernel:
-        """The kernel for this machine: of the first schedule that compiles."""
-        key = (machine.device.kind, machine.device.index, machine.target, machine.config)
+    def kernel(self, machine: Machine, number: int | None = None) -> Kernel:
+        """The kernel of one schedule for this machine; without a number, of the first schedule that compiles."""
+        where = _where(machine)
         with self._lock:
-            if key not in self._kernels:
-                self._kernels[key] = self._build(machine)
-            return self._kernels[key]
+            if number is None:
+                if where not in self._firsts:
+                    self._firsts[where] = self._build_first(machine)
+                return self._firsts[where]
+            found = self._kernels.get(where, {}).get(number)
+            return found or self.build(number, machine, self.restart(machine.config))
 
-    def _build(self, machine: Machine) -> Kernel:
+    def _build_first(self, machine: Machine) -> Kernel:
         first: TilekitError | None = None
-        failures = 0
         restart = self.restart(machine.config)
-        for number, schedule in enumerate(self.schedules):
-            for watcher in observer.observers():
-                watcher.compiling(self.script_cls.__name__, "transpile")
-            found = self.specialized(number, restart)
+        for number in range(len(self.schedules)):
             try:
-                if isinstance(found, Specialized):
-                    kernel = Kernel.build(self._identity(schedule, machine), found, schedule, machine, self.sources)
-                    self._record(kernel, number, restart)
-                    kernel.record = functools.partial(self._record_again, kernel, number, restart)
-                    return kernel
-                problem = found.error
+                return self.build(number, machine, restart)
             except errors.ToolchainError:
                 raise  # a missing or refusing compiler is not the schedule's fault
             except TilekitError as error:
-                problem = error
-            failures += 1
-            first = first or problem
+                first = first or error
         assert first is not None
-        raise _of_all(first, failures)
+        raise of_all(first, len(self.schedules))
+
+    def build(self, number: int, machine: Machine, restart: Restart) -> Kernel:
+        """Compile one schedule, or find it in the cache; its own error if it gives no kernel."""
+        schedule = self.schedules[number]
+        for watcher in observer.observers():
+            watcher.compiling(self.script_cls.__name__, "transpile")
+        found = self.specialized(number, restart)
+        if not isinstance(found, Specialized):
+            raise found.error
+        kernel = Kernel.build(self._identity(schedule, machine), found, schedule, machine, self.sources)
+        kernel.table = lambda: self.table(machine)
+        self._record(kernel, number, restart)
+        kernel.record = functools.partial(self._record_again, kernel, number, restart)
+        with self._lock:
+            return self._kernels.setdefault(_where(machine), {}).setdefault(number, kernel)
+
+    # ----------------------------------------------------------------------------------------------------------- tuning
+
+    def space(self, machine: Machine) -> Space:
+        """The candidates on this machine, and what is known of them; nothing is compiled for it."""
+        with self._lock:
+            if _where(machine) not in self._spaces:
+                # who has one schedule needs nothing of this
+                made = importlib.import_module("tilekit.jit.tuning.space").Space(self, machine)
+                self._spaces[_where(machine)] = made
+            return self._spaces[_where(machine)]
+
+    @property
+    def spaces(self) -> list[Space]:
+        """Those that somebody has asked for."""
+        return list(self._spaces.values())
+
+    def strided(self, config: Config) -> frozenset[str]:
+        """The pointers that every schedule views with strides of the user's own."""
+        restart = self.restart(config)
+        found = (self.specialized(number, restart) for number in range(len(self.schedules)))
+        views = [made.strided for made in found if isinstance(made, Specialized)]
+        return frozenset.intersection(*views) if views else frozenset()
+
+    def table(self, machine: Machine) -> Schedules:
+        """Every candidate on this machine, for people."""
+        return importlib.import_module("tilekit.jit.tuning.schedules").of_space(self.space(machine))
 
     def folder(self, machine: Machine, restart: Restart) -> ScriptFolder:
         """Where people find what was made of this specialization for a machine."""
@@ -170,13 +211,16 @@ class JitInstance:
 
     def _record(self, kernel: Kernel, number: int, restart: Restart) -> None:
         """Leave in `scripts/` what a person may want to know."""
-        if kernel.compiled is None:
-            return
-        folder = self.folder(kernel.machine, restart)
-        folder.link(number, kernel.compiled.entry.key)
+        if kernel.compiled is not None:
+            self.describe(kernel.machine, restart, number, kernel.compiled.entry.key)
+
+    def describe(self, machine: Machine, restart: Restart, number: int, key: str) -> None:
+        """Leave in `scripts/` what a person may want to know, and a link from a schedule to its program."""
+        folder = self.folder(machine, restart)
+        folder.link(number, key)
         if not folder.is_described:
             listed = [_shown(schedule) for schedule in self.schedules]
-            folder.describe(self._meta(kernel.machine, restart), listed, _text_of(self.script_cls))
+            folder.describe(self._meta(machine, restart), listed, _text_of(self.script_cls))
 
     def _record_again(self, kernel: Kernel, number: int, restart: Restart) -> None:
         self._record(kernel, number, restart)
@@ -205,21 +249,18 @@ class JitInstance:
         """Raise what is wrong if no schedule gives a program; nothing is compiled."""
         restart = None if config is None else self.restart(config)
         if not any(isinstance(self.specialized(i, restart), Specialized) for i in range(len(self.schedules))):
-            raise _of_all(self.failed_scheduling[0].error, len(self.failed_scheduling))
+            raise of_all(self.failed_scheduling[0].error, len(self.failed_scheduling))
 
     def __repr__(self) -> str:
-        return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self._kernels)} compiled>"
+        return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self.kernels)} compiled>"
+
+
+def _where(machine: Machine) -> Where:
+    return machine.device.kind, machine.device.index, machine.target, machine.config
 
 
 def _gpus() -> Sequence[Gpu]:
     return device.survey().gpus
-
-
-def _of_all(first: TilekitError, failures: int) -> TilekitError:
-    """The error of the first schedule, for all of them."""
-    note = f"all {failures} schedules fail; this is the error of the first"
-    is_noted = any(text == note for text, _ in first.diagnostic.notes)
-    return first if failures == 1 or is_noted else first.noted(note)
 
 
 def _shown(schedule: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,8 @@ from tilekit.target import Target
 if TYPE_CHECKING:
     from tilekit.jit.explained import Explanation
     from tilekit.jit.kernel import Kernel
+    from tilekit.jit.tuning.schedules import Schedules
+    from tilekit.jit.tuning.table import HoldsFor, Table, Tuned
     from tilekit.jit.watched import Watched
 
 _lock = threading.RLock()
@@ -52,12 +55,13 @@ class InstantiatedScript:
             self.sources.register(read.name, read.code)
             self.parameters = CallParameters.of(call)
             self.space: Mapping[tuple[str, ...], tuple[Any, ...]] = getattr(script_cls, "_autotune_space", {})
-            self.schedules = autotune.schedules(script_cls, args, kwargs)
+            self._schedules = autotune.schedules(script_cls, args, kwargs)
         except TilekitError as error:
             raise error.with_sources(self.sources) from None
         self.jit_instances: dict[arguments.JitKey, JitInstance] = {}
         self.last: Kernel | None = None
-        self._dispatch = Dispatch(self.parameters)
+        # which of several schedules runs depends on integers by their values
+        self._dispatch = Dispatch(self.parameters, by_value=len(self._schedules) > 1)
         self._target: Target | None = session.chosen_target()
 
     @staticmethod
@@ -110,8 +114,7 @@ class InstantiatedScript:
                 self.last = found
                 return
             call = self._checked(args, kwargs)
-            instance = self._instance(call.key)
-            kernel = instance.kernel(self._machine(call.device))
+            kernel = self._kernel(call)
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel
             kernel.launch(call.launch)
@@ -203,10 +206,126 @@ class InstantiatedScript:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
 
+    def tune(
+        self,
+        *args: Any,
+        budget: float | str | None = None,
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        **kwargs: Any,
+    ) -> Schedules:
+        """Find the best schedule for calls like this one, and use it from now on; no tensor changes.
+
+        All schedules are compiled side by side. On a GPU each is timed in a process of its own, on copies of the
+        arguments, so that one which crashes or hangs costs a row of the table; on the CPU the simulator's counters
+        rank them, which is an estimate and never counts for a GPU. The first call on a GPU does this by itself.
+
+        Parameters
+        ----------
+        args, kwargs
+            As in a call. What is found holds for these values of the integers that are passed at launch.
+        budget
+            Seconds, or text such as "5 min"; what is measured by then counts. An interrupt does the same.
+        executor
+            Who compiles in place of processes of our own: any `concurrent.futures.Executor`, such as
+            `dask.distributed.Client(…).get_executor()`.
+        jobs
+            At most so many processes compile at a time; never more than the option `parallel_workers`.
+
+        Returns
+        -------
+        Schedules
+            Every candidate, the best one first where it is shown.
+
+        Raises
+        ------
+        ArgumentError
+            TK636 if copies of the arguments do not fit beside them.
+        TilekitError
+            That of the first schedule, if none compiles or runs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> @tilekit.autotune("block", [32, 64])
+        ... class Twice(tilekit.Script):
+        ...     def __init__(self, block: int):
+        ...         super().__init__()
+        ...         self.block = block
+        ...     def __call__(self, x_ptr: ~float32):
+        ...         self.attrs.blocks = [64 // self.block]
+        ...         self.attrs.warps = 1
+        ...         g = self.global_view(x_ptr, dtype=float32, shape=[64])
+        ...         at = self.blockIdx.x * self.block
+        ...         self.store_global(g, self.load_global(g, offsets=[at], shape=[self.block]) * 2.0, offsets=[at])
+        >>> twice = Twice()
+        >>> twice.tune(np.zeros(64, dtype=np.float32)).best.schedule
+        {'block': 32}
+        """
+        try:
+            call = self._checked(args, kwargs)
+            session = importlib.import_module("tilekit.jit.tuning.session")
+            seconds = None if budget is None else session.seconds_of(budget)
+            instance, machine = self._instance(call.key), self._machine(call.device)
+            arguments.check_contiguous(self.script_name, call.facts, instance.strided(machine.config))
+            found = session.tune(
+                instance.space(machine), self._tuning_key(call), call.launch,
+                budget=seconds, jobs=jobs, executor=executor,
+            )  # fmt: skip
+            self._dispatch.forget()
+            return found
+        except TilekitError as error:
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
+
+    @cached_property
+    def tuned(self) -> Tuned:
+        """What tuning has found: `export(path)` and `load(path)` pass it on."""
+        made = importlib.import_module("tilekit.jit.tuning.table").Tuned
+        return made(self.script_name, self._tables, self._holds_for, self._dispatch.forget)
+
+    def _tables(self) -> list[Table]:
+        session = importlib.import_module("tilekit.jit.tuning.session")
+        return session.tables_of([space for instance in self.jit_instances.values() for space in instance.spaces])
+
+    def _holds_for(self, there: HoldsFor) -> HoldsFor | None:
+        table = importlib.import_module("tilekit.jit.tuning.table")
+        try:
+            where = Device(DeviceKind(there.get("device")))
+            return table.holds_for(self._machine(where, target.parse(there.get("target", ""))))
+        except (TilekitError, ValueError, LookupError):
+            return None
+
+    @property
+    def schedules(self) -> Schedules:
+        """Every schedule of the script's space: a list of them, which shows what is known of each."""
+        known = None if self.last is None else self.last.schedules
+        if known is not None:
+            return known
+        return importlib.import_module("tilekit.jit.tuning.schedules").untried(self._schedules, self.script_name)
+
+    def _kernel(self, call: arguments.Call) -> Kernel:
+        """The kernel for a call: of the schedule that tuning has found, which a first call on a GPU does."""
+        instance, machine = self._instance(call.key), self._machine(call.device)
+        if len(self._schedules) == 1:
+            return instance.kernel(machine)
+        # who has one schedule never needs this
+        session = importlib.import_module("tilekit.jit.tuning.session")
+        number = session.choose(instance.space(machine), self._tuning_key(call), self.tuned, call.launch)
+        return instance.kernel(machine, number)
+
+    def _tuning_key(self, call: arguments.Call) -> tuple[tuple[str, int], ...]:
+        """The integers that are passed at launch, by name."""
+        names = [self.parameters.param_names[i] for i in self.parameters.kernel_params]
+        tuning = {self.parameters.param_names[i] for i in self.parameters.tuning_params}
+        return tuple((name, value) for name, value in zip(names, call.launch, strict=True) if name in tuning)
+
     def compile(
         self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any
     ) -> JitInstance:
-        """Compile for these arguments without launching; needs no data and no GPU.
+        """Compile every schedule for these arguments without launching; needs no data and no GPU.
 
         Parameters
         ----------
@@ -223,6 +342,8 @@ class InstantiatedScript:
             where = call.device if device is None else Device(DeviceKind(device))
             instance = self._instance(call.key)
             machine = self._machine(where or Device(DeviceKind.CUDA), _target(target))
+            if len(self._schedules) > 1:
+                importlib.import_module("tilekit.jit.tuning.session").compile_all(instance.space(machine))
             self.last = instance.kernel(machine)
             return instance
         except TilekitError as error:
@@ -278,7 +399,7 @@ class InstantiatedScript:
         with _lock:
             if key not in self.jit_instances:
                 self.jit_instances[key] = JitInstance(
-                    self.script_cls, self.parameters, self.schedules, key, self.sources
+                    self.script_cls, self.parameters, self._schedules, key, self.sources
                 )
             return self.jit_instances[key]
 
@@ -319,7 +440,7 @@ class InstantiatedScript:
         return self.last
 
     def __repr__(self) -> str:
-        count = len(self.schedules)
+        count = len(self._schedules)
         plural = "schedule" if count == 1 else "schedules"
         if self.last is None:
             return f"{self.script_name}: {count} {plural}, compiles at its first call"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilekit.ir.prog import Program
     from tilekit.jit.compare import Comparison
     from tilekit.jit.instance import Machine
+    from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.watched import Watched
     from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
     from tilekit.transforms.recorder import Recorder
@@ -81,6 +82,8 @@ class Kernel:
     sample: str | None = None
     # writes what `scripts/` and `specializations/` say of it; it is called again when someone deleted the cache
     record: Callable[[], None] | None = None
+    # makes the table of all schedules of this kernel's specialization
+    table: Callable[[], Schedules] | None = None
     # the last thing that went wrong, until the source is another one or what found it finds nothing
     report: KernelError | None = None
     _made_checker: CheckRunner | None = None
@@ -378,6 +381,11 @@ class Kernel:
         """The script with its schedule."""
         chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
         return f"{self.script}({chosen})" if chosen else self.script
+
+    @property
+    def schedules(self) -> Schedules | None:
+        """Every schedule that it could have been built with, and what is known of each."""
+        return None if self.table is None else self.table()
 
     # ------------------------------------------------------------------------------------------------ a person's edit
 

@@ -12,7 +12,7 @@ from tilekit.events import Sink
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
-    from tilekit.jit.progress import LaunchProgress
+    from tilekit.jit.progress import Underway
 
 
 class Observer(Protocol):
@@ -22,8 +22,8 @@ class Observer(Protocol):
 
     def compiled(self, kernel: Kernel) -> None: ...
 
-    def running(self, progress: LaunchProgress | None) -> None:
-        """How far a launch is that takes long; None once it has ended."""
+    def running(self, progress: Underway | None) -> None:
+        """How far a launch or a tuning is that takes long; None once it has ended."""
 
     def launched(self, kernel: Kernel) -> None: ...
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long launch on the CPU is, by its blocks: observers are told, a terminal shows a line until it ends.
+"""How far something long is: observers are told, a terminal shows a line until it ends.
 
-The thread that waits for the launch tells it, so a short launch costs nothing, and no block costs more than a count.
+Of a launch on the CPU the thread tells that waits for it, by its blocks, so a short launch costs nothing, and no block
+costs more than a count.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -21,8 +23,25 @@ LONG_S = 3.0
 _BAR = 24
 
 
+class Underway(ABC):
+    """Something that takes long, in words and as a bar."""
+
+    @property
+    @abstractmethod
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str: ...
+
+    def __str__(self) -> str:
+        done = int(self.share * _BAR)
+        return f"{'━' * done}{'╌' * (_BAR - done)} {self.words}"
+
+
 @dataclass(frozen=True)
-class LaunchProgress:
+class LaunchProgress(Underway):
     """A launch under way; `guess` is how long it would take by the blocks of the launch before.
 
     `timeout_s` is when it is stopped; 0: never.
@@ -37,7 +56,6 @@ class LaunchProgress:
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
         return self.finished / self.total
 
     @property
@@ -54,11 +72,7 @@ class LaunchProgress:
             return f"{self.script}: {count}, {self.seconds:.0f} s"
         is_late = 0.0 < self.timeout_s < self.seconds + self.left
         end = f": stopped at {self.timeout_s:g} s unless tilekit.option.cpu.timeout(…) allows more" if is_late else ""
-        return f"{self.script}: {count}, about {_duration(self.left)} left{end}"
-
-    def __str__(self) -> str:
-        done = int(self.share * _BAR)
-        return f"{'━' * done}{'╌' * (_BAR - done)} {self.words}"
+        return f"{self.script}: {count}, about {duration(self.left)} left{end}"
 
 
 class Launching(AbstractContextManager["Launching"]):
@@ -77,19 +91,21 @@ class Launching(AbstractContextManager["Launching"]):
         if not self._is_shown and seconds < PATIENCE_S and (guess or 0.0) < LONG_S:
             return
         self._is_shown = True
-        self._tell(LaunchProgress(self._script, finished, total, seconds, guess, self._timeout_s))
-
-    def _tell(self, progress: LaunchProgress | None) -> None:
-        for watcher in observer.observers():
-            watcher.running(progress)
-        if sys.stderr.isatty():
-            room = shutil.get_terminal_size().columns - 1
-            sys.stderr.write("\r\x1b[2K" + ("" if progress is None else str(progress)[:room]))
-            sys.stderr.flush()
+        tell(LaunchProgress(self._script, finished, total, seconds, guess, self._timeout_s))
 
     def __exit__(self, *_: object) -> None:
         if self._is_shown:
-            self._tell(None)
+            tell(None)
+
+
+def tell(progress: Underway | None) -> None:
+    """Tell observers, and show a line on a terminal; None: it has ended."""
+    for watcher in observer.observers():
+        watcher.running(progress)
+    if sys.stderr.isatty():
+        room = shutil.get_terminal_size().columns - 1
+        sys.stderr.write("\r\x1b[2K" + ("" if progress is None else str(progress)[:room]))
+        sys.stderr.flush()
 
 
 def _seconds_per_block(run: LaunchStats | None) -> float | None:
@@ -97,5 +113,5 @@ def _seconds_per_block(run: LaunchStats | None) -> float | None:
     return run.seconds / blocks if run is not None and run.seconds is not None and blocks else None
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

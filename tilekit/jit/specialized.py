@@ -244,6 +244,13 @@ class Restart:
         return error.with_sources(self.of.sources)
 
 
+def of_all(first: TilekitError, failures: int) -> TilekitError:
+    """The error of the first schedule, for all of them."""
+    note = f"all {failures} schedules fail; this is the error of the first"
+    is_noted = any(text == note for text, _ in first.diagnostic.notes)
+    return first if failures == 1 or is_noted else first.noted(note)
+
+
 def _number(read: source.FunctionSource, span: Span) -> int | None:
     """The number of the node at this place, or of the smallest one around it."""
     wanted = dataclasses.replace(span, caller=None)

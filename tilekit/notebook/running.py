@@ -16,7 +16,7 @@ from IPython.display import display
 from tilekit.diag import TilekitError, errors
 from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
-from tilekit.jit.progress import LaunchProgress
+from tilekit.jit.progress import Underway
 from tilekit.jit.script import Script
 from tilekit.notebook import static
 from tilekit.notebook.options import FirstLine, Options
@@ -64,7 +64,7 @@ class RunningCell:
         self._stop_ticker()
         self._add(kernel)
 
-    def running(self, progress: LaunchProgress | None) -> None:
+    def running(self, progress: Underway | None) -> None:
         self._stop_ticker()
         self.summary.progress = progress
         self._output.show_brief(now=progress is None)
@@ -175,7 +175,7 @@ class PlainCells:
     def launched(self, kernel: Kernel) -> None:
         """Nor of launches."""
 
-    def running(self, progress: LaunchProgress | None) -> None:
+    def running(self, progress: Underway | None) -> None:
         if progress is None:
             self._end()
         elif not self._is_elsewhere() and can_update(self._shell):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilekit.jit.kernel import Kernel
-from tilekit.jit.progress import LaunchProgress
+from tilekit.jit.progress import Underway
 from tilekit.notebook import static
 
 TABLE_FROM = 8
@@ -32,7 +32,7 @@ class CellSummary:
 
     kernels: list[Kernel] = field(default_factory=list[Kernel])
     notes: list[str] = field(default_factory=list[str])
-    progress: Progress | LaunchProgress | None = None
+    progress: Progress | Underway | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -50,7 +50,7 @@ class CellSummary:
             lines = [static.kernel_table(self.kernels)]
         else:
             lines = [static.kernel_line(kernel) if brief else static.kernel(kernel) for kernel in self.kernels]
-        if isinstance(self.progress, LaunchProgress):
+        if isinstance(self.progress, Underway):
             return static.frame("".join([*lines, *map(static.remark, self.notes), static.launch(self.progress)]))
         return static.frame("".join([*lines, *map(static.remark, self._remarks())]))
 

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tuning: candidates are compiled side by side, each is measured as it comes, and the best is remembered.
+
+A candidate that fails costs a row of the table. Whoever interrupts, or sets a budget, keeps what is done: calls use the
+best of it, and the next `tune` goes on from there. Of the best few on a GPU, which one is fastest is decided by more
+rounds in turn, so that a clock that falls with the heat falls for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilekit.diag import errors
+from tilekit.jit import progress
+from tilekit.jit.progress import Underway
+from tilekit.jit.tuning import schedules, table
+from tilekit.jit.tuning.measure import Measure, measure_on
+from tilekit.jit.tuning.schedules import Schedules
+from tilekit.jit.tuning.space import Candidate, Key, Measurement, Space, State
+from tilekit.jit.tuning.table import Entry, HoldsFor, Table, Tuned, holds_for
+from tilekit.runtime.tensors import DeviceKind
+
+# the candidates within this of the best are measured again, in turn
+_CLOSE = 1.1
+_FINALISTS = 5
+_ROUNDS = 2
+_UNITS = {"": 1.0, "s": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
+
+
+@dataclass(frozen=True)
+class TuningProgress(Underway):
+    """A tuning under way: how many candidates are compiled and how many measured, of how many.
+
+    `left` is a guess in seconds; `table` shows every candidate as it is now.
+    """
+
+    script: str
+    compiled: int
+    measured: int
+    total: int
+    left: float | None
+    best: str | None
+    table: Schedules
+
+    @property
+    def share(self) -> float:
+        return (self.compiled + self.measured) / (2 * self.total)
+
+    @property
+    def words(self) -> str:
+        parts = [f"{self.script}: {self.compiled} of {self.total} compiled, {self.measured} measured"]
+        if self.left is not None:
+            parts.append(f"about {progress.duration(self.left)} left")
+        return ", ".join([*parts, *([] if self.best is None else [f"best {self.best}"])])
+
+
+@dataclass
+class Session:
+    """One tuning of a space for one tuning key."""
+
+    space: Space
+    key: Key
+    measure: Measure
+    deadline: float | None = None
+    _begin: float = field(default_factory=time.monotonic)
+    _compiled: int = 0
+    _done: int = 0
+    _shown: float = 0.0
+
+    def run(self, jobs: int | None, executor: Executor | None) -> None:
+        """Measure every candidate that compiles and was not measured yet, while there is time."""
+        results = self.space.measured.setdefault(self.key, {})
+        # leaving it early stops the processes that compile
+        with contextlib.closing(self._compile(jobs, executor)) as candidates:
+            for candidate in candidates:
+                self._compiled += 1
+                if candidate.state is State.COMPILED and candidate.number not in results:
+                    if self._is_over:
+                        break
+                    results[candidate.number] = self.measure(candidate, _leader(results))
+                self._done += 1
+                self._tell(results)
+        if self.space.machine.device.kind is DeviceKind.CUDA:
+            self._final(results)
+
+    def _compile(self, jobs: int | None, executor: Executor | None) -> Generator[Candidate]:
+        """The candidates, each when it is known what became of it."""
+        yield from [candidate for candidate in self.space.candidates if candidate.state is not State.WAITING]
+        yield from self.space.build(jobs, executor)
+
+    def _final(self, results: dict[int, Measurement]) -> None:
+        """Measure those that lie close together again, in turn."""
+        leader = _leader(results)
+        close = [n for n, found in results.items() if leader and (found.median or 1e9) <= _CLOSE * leader]
+        finalists = sorted(close, key=lambda number: results[number].median or 0.0)[:_FINALISTS]
+        if len(finalists) < 2:
+            return
+        rounds: dict[int, list[Measurement]] = {number: [results[number]] for number in finalists}
+        for _ in range(_ROUNDS):
+            for number in finalists:
+                if self._is_over:
+                    return
+                again = self.measure(self.space.candidates[number], None)
+                if again.error is None:
+                    rounds[number].append(again)
+        for number, measured in rounds.items():
+            # so long each that none of them decides alone
+            results[number] = Measurement(tuple(value for each in measured for value in each.seconds))
+
+    @property
+    def _is_over(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    # ---------------------------------------------------------------------------------------------------- what is told
+
+    def _tell(self, results: dict[int, Measurement]) -> None:
+        now = time.monotonic()
+        if now - self._begin < progress.PATIENCE_S or now - self._shown < 0.2:
+            return
+        self._shown = now
+        total = len(self.space.candidates)
+        left = (now - self._begin) / max(self._done, 1) * (total - self._done)
+        if self.deadline is not None:
+            left = min(left, max(self.deadline - now, 0.0))
+        progress.tell(
+            TuningProgress(
+                self.space.instance.script_cls.__name__,
+                self._compiled,
+                self._done,
+                total,
+                left,
+                self._best(results),
+                schedules.of_space(self.space, self.key),
+            )
+        )
+
+    def _best(self, results: dict[int, Measurement]) -> str | None:
+        number = best_of(results)
+        cost = None if number is None else results[number].cost
+        return None if cost is None else table.cost_words(cost, self.space.unit)
+
+    def close(self) -> None:
+        if self._shown:
+            progress.tell(None)
+
+
+def tune(
+    space: Space,
+    key: Key,
+    arguments: Sequence[Any],
+    *,
+    budget: float | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+) -> Schedules:
+    """Find the best schedule for a tuning key, and remember it; what an earlier tuning has measured is kept.
+
+    Whatever ends it early, what was measured counts.
+    """
+    deadline = None if budget is None else time.monotonic() + budget
+    session = Session(space, key, measure_on(space, arguments), deadline)
+    with space.tuning:
+        try:
+            session.run(jobs, executor)
+        finally:
+            session.close()
+            _keep(space, key)
+    found = schedules.of_space(space, key)
+    if found.best is None:
+        _refuse(space, key)
+    return found
+
+
+def compile_all(space: Space, jobs: int | None = None) -> None:
+    """Compile every candidate; an error if there is none that compiles."""
+    with space.tuning:
+        for _ in space.build(jobs):
+            pass
+    if not space.runnable:
+        raise space.error_of_all()
+
+
+def choose(space: Space, key: Key, loaded: Tuned, arguments: Sequence[Any]) -> int | None:
+    """The schedule for a call; None for the first that compiles.
+
+    A call on a GPU with a new tuning key waits for its tuning; on the CPU that would take longer than what is gained.
+    """
+    number = chosen(space, key, loaded)
+    if number is not None or space.machine.device.kind is not DeviceKind.CUDA:
+        return number
+    with space.tuning:
+        number = chosen(space, key, loaded)  # of a thread that was faster
+        if number is not None:
+            return number
+        try:
+            tune(space, key, arguments)
+        except errors.ArgumentError as error:
+            if error.code != "TK636":
+                raise
+            warnings.warn(f"{error.message}: the first schedule that compiles is used", stacklevel=4)
+            return None
+    return best_of(space.measured[key])
+
+
+def chosen(space: Space, key: Key, loaded: Tuned) -> int | None:
+    """The schedule for a tuning key as far as anybody knows: this process, a file that was loaded, the cache."""
+    best = best_of(space.measured.get(key, {}))
+    if best is not None:
+        return best
+    here = holds_for(space.machine)
+    for find in (lambda: loaded.find(space.instance.instance_name, here, key), lambda: _table(space, here).find(key)):
+        entry = find()
+        number = None if entry is None else table.number_of(entry.schedule, space.instance.schedules)
+        if number is not None:
+            return number
+    return None
+
+
+def best_of(results: Mapping[int, Measurement]) -> int | None:
+    """The number of the best of these; the first of equals."""
+    costs = {number: found.cost for number, found in sorted(results.items()) if found.cost is not None}
+    return min(costs, key=lambda number: costs[number], default=None)
+
+
+def tables_of(spaces: Sequence[Space]) -> list[Table]:
+    """What is known of these, for people and for export."""
+    return [_table(space, holds_for(space.machine)) for space in spaces]
+
+
+def seconds_of(budget: float | str) -> float:
+    """A budget in seconds: a number, or text such as "5 min", "90 s", "1 h"."""
+    if not isinstance(budget, str):
+        return float(budget)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w*)\s*", budget)
+    if found is None or found[2] not in _UNITS:
+        raise errors.ArgumentError("TK636", f'a budget is seconds, or text such as "5 min", not {budget!r}')
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _leader(results: Mapping[int, Measurement]) -> float | None:
+    return min((found.median for found in results.values() if found.median is not None), default=None)
+
+
+def _table(space: Space, here: HoldsFor) -> Table:
+    """The table in the cache, and what this process has found meanwhile."""
+    restart = space.instance.restart(space.machine.config)
+    # where nobody can tell whether the script is the same, what another process found may be of another one
+    known = None if restart.untracked else table.read(space.instance.folder(space.machine, restart), here)
+    kept = known or Table(space.instance.instance_name, here)
+    for key, results in space.measured.items():
+        entry = _entry(space, key, results)
+        kept = kept if entry is None else kept.with_entry(entry)
+    return kept
+
+
+def _keep(space: Space, key: Key) -> None:
+    """Write down what was found."""
+    best = best_of(space.measured.get(key, {}))
+    if best is None:
+        return
+    folder = space.instance.folder(space.machine, space.instance.restart(space.machine.config))
+    table.write(folder, _table(space, holds_for(space.machine)))
+    program = space.candidates[best].program
+    table.report(folder, key, f"{schedules.of_space(space, key)}\n", None if program is None else program.entry.folder)
+
+
+def _entry(space: Space, key: Key, results: Mapping[int, Measurement]) -> Entry | None:
+    best = best_of(results)
+    if best is None:
+        return None
+    cost = results[best].cost
+    assert cost is not None
+    possible = sum(candidate.state is not State.FAILED for candidate in space.candidates)
+    schedule = table.schedule_of(space.candidates[best].schedule)
+    return Entry(dict(key), schedule, cost, space.unit, len(results), possible)
+
+
+def _refuse(space: Space, key: Key) -> None:
+    """Raise what is wrong if nothing could be measured, unless there was just no time."""
+    if not space.waiting and not space.runnable:
+        raise space.error_of_all()
+    problems = [found.error for found in space.measured.get(key, {}).values() if found.error is not None]
+    if problems and len(problems) == len(space.runnable):
+        note = f"all {len(problems)} schedules that compile fail to run; this is the error of the first"
+        raise problems[0] if len(problems) == 1 else problems[0].noted(note)
