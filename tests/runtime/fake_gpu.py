@@ -90,6 +90,7 @@ class FakeGpu(FakeDriver):
     live: dict[int, Any] = field(default_factory=dict)  # what cuMemAlloc gave
     status: CUresult = CUresult.CUDA_SUCCESS  # of the kernel
     slow_s: float = 0.0  # for a copy within the GPU
+    elapsed_ms: float = 1.5  # between any two events
     slots: int = 0
     grid: tuple[int, int, int] = (0, 0, 0)
     opened: int = 0
@@ -181,6 +182,10 @@ class FakeGpu(FakeDriver):
     # ------------------------------------------------------------------------------ kernels
 
     def cuModuleLoadData(self, image: bytes) -> tuple[Any, ...]:
+        if b".visible .entry flush" in image:
+            return self.answer(
+                "cuModuleLoadData", {"kernel": lambda gpu: gpu.calls.append(("flush", gpu.number(1, "Q")))}
+            )
         names: dict[str, Any] = {"Fault": Fault, "Endless": Endless, "CUresult": CUresult, "ctypes": ctypes}
         exec(image.decode(), names)
         return self.answer("cuModuleLoadData", names)
@@ -204,7 +209,35 @@ class FakeGpu(FakeDriver):
         return (self.status,)
 
     def cuEventElapsedTime(self, begin: str, end: str) -> tuple[Any, ...]:
-        return self.answer("cuEventElapsedTime", 1.5)
+        return self.answer("cuEventElapsedTime", self.elapsed_ms)
+
+    # ------------------------------------------------------------------------------ timing
+
+    def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
+        return self.answer("cuStreamCreate", 7)
+
+    def cuStreamDestroy(self, stream: int) -> tuple[Any, ...]:
+        return self.answer("cuStreamDestroy")
+
+    def cuStreamWaitValue32(self, stream: int, address: int, value: int, flags: int) -> tuple[Any, ...]:
+        self.calls.append(("gate", ctypes.c_uint32.from_address(address).value))
+        return self.answer("cuStreamWaitValue32")
+
+    def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
+        return (self.status,)
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> tuple[Any, ...]:
+        return self.cuMemAlloc(nbytes)
+
+    def cuMemHostGetDevicePointer(self, address: int, flags: int) -> tuple[Any, ...]:
+        return self.answer("cuMemHostGetDevicePointer", address)
+
+    def cuMemFreeHost(self, address: int) -> tuple[Any, ...]:
+        return self.cuMemFree(address)
+
+    def cuMemsetD8(self, address: int, value: int, nbytes: int) -> tuple[Any, ...]:
+        ctypes.memset(address, value, nbytes)
+        return self.answer("cuMemsetD8")
 
     def cuLaunchKernel(self, function: Any, x: int, y: int, z: int, *more: Any) -> tuple[Any, ...]:
         *_, slots, _ = more

@@ -19,9 +19,9 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tilekit.diag import ArgumentError, KernelError, LaunchError
 from tilekit.runtime import driver, gpu_worker, launch_cuda, tensors
@@ -34,10 +34,22 @@ from tilekit.runtime.manifest import Manifest, Param
 from tilekit.runtime.packing import Packer, scalar_bytes
 from tilekit.runtime.tensors import DeviceKind, TensorFacts
 
+T = TypeVar("T")
+
 STARTUP_S = 60.0  # a context takes 0.2 s, and much longer on a machine that is busy
 _WAY_BACK_S = 60.0  # for the copies; a child that takes longer is not coming back
 _PAGE = mmap.PAGESIZE
+# more than twice the L2 cache of any GPU
+_FLUSH_BYTES = 256 << 20
 _UNHARMED = "it ran in a process of its own: no tensor has changed, and the GPU goes on working"
+
+
+@dataclass(frozen=True)
+class Times:
+    """The seconds of each run; of a hopeless kernel there are only a few."""
+
+    seconds: tuple[float, ...]
+    hopeless: bool = False
 
 
 class GpuChild:
@@ -60,18 +72,61 @@ class GpuChild:
         The parameters that the manifest says are written come back. Without a time-out, only an interrupt ends a
         kernel that does not end by itself.
         """
+        ran = self._run(manifest, cubin, arguments, lambda worker, launch: self._converse(worker, launch, timeout_s))
+        return NOTHING_LAUNCHED if ran is None else ran
+
+    def time(
+        self,
+        manifest: Manifest,
+        cubin: bytes,
+        arguments: Sequence[Any],
+        *,
+        repeat: int,
+        leader: float | None = None,
+        timeout_s: float | None = None,
+    ) -> Times:
+        """Time the kernel on copies of the arguments, each run with a cold L2 cache; nothing comes back.
+
+        Parameters
+        ----------
+        repeat
+            How many runs; fewer of a kernel that takes long.
+        leader
+            The seconds of the best one so far: a kernel that is far behind runs only a few times.
+        timeout_s
+            For the first run, and for each of the others.
+        """
+
+        def converse(worker: GpuProcess, launch: _Launch) -> Times:
+            launch.asked = {"times": repeat, "leader": leader, "flush": _FLUSH_BYTES}
+            answer = self._begun(worker, launch, timeout_s, repeat)
+            if (worker.ask({"say": "drop"}, _WAY_BACK_S)) is None:
+                raise self._death(launch, worker, _WAY_BACK_S)
+            return Times(tuple(answer["times"]), answer["hopeless"])
+
+        ran = self._run(manifest, cubin, arguments, converse)
+        return Times((0.0,)) if ran is None else ran
+
+    def _run(
+        self,
+        manifest: Manifest,
+        cubin: bytes,
+        arguments: Sequence[Any],
+        converse: Callable[[GpuProcess, _Launch], T],
+    ) -> T | None:
+        """What comes of talking about a launch; None where the grid has no blocks."""
         Packer(manifest.kernel, manifest.params).check_count(arguments)
         grid = manifest.extents(arguments)
         seen = [self._look(manifest, *given) for given in zip(manifest.params, arguments, strict=True)]
         there = launch_cuda.context(self.index)
         launch_cuda.check_fits(manifest, there.gpu)
         if 0 in grid:
-            return NOTHING_LAUNCHED
+            return None
         with self._lock:
             launch_cuda.synchronize(self.index)  # what the tensors shall hold is in them
             launch = _Launch(there, manifest, cubin, arguments, seen, grid)
             try:
-                return self._converse(self._ready(), launch, timeout_s)
+                return converse(self._ready(), launch)
             except BaseException:  # also an interrupt: whoever leaves early leaves no kernel running behind
                 self._end()
                 raise
@@ -114,25 +169,7 @@ class GpuChild:
 
     def _converse(self, worker: GpuProcess, launch: _Launch, timeout_s: float | None) -> LaunchStats:
         begin = time.perf_counter()
-        with self._stopping:
-            self._stoppable = worker
-        try:
-            answer = launch.begin(worker, by_handle=self._can_map)
-            if answer is not None and answer["say"] == "unmapped":
-                self._can_map = False
-                answer = launch.begin(worker, by_handle=False)
-            if answer is not None and answer["say"] == "started":
-                answer = worker.receive(timeout_s)
-        finally:
-            with self._stopping:
-                self._stoppable = None
-        if answer is None or worker.interrupted:
-            raise self._death(launch, worker, timeout_s)
-        if answer["say"] == "failed":
-            raise _failure(launch, answer)
-        for number, (before, after) in enumerate(answer["strays"]):
-            if before is not None or after is not None:
-                raise launch.stray(number, before, after)
+        answer = self._begun(worker, launch, timeout_s)
         with _uninterrupted():
             done = launch.take_back(worker)
         if done is None:
@@ -141,6 +178,33 @@ class GpuChild:
             raise _failure(launch, done)
         seconds = answer["seconds"]
         return LaunchStats(seconds, time.perf_counter() - begin - seconds, printed=worker.printed())
+
+    def _begun(self, worker: GpuProcess, launch: _Launch, timeout_s: float | None, times: int = 0) -> dict[str, Any]:
+        """Have the kernel run, and hear how that ended; it ended well, and wrote nowhere but into the copies."""
+        waited = timeout_s
+        with self._stopping:
+            self._stoppable = worker
+        try:
+            answer = launch.begin(worker, by_handle=self._can_map)
+            if answer is not None and answer["say"] == "unmapped":
+                self._can_map = False
+                answer = launch.begin(worker, by_handle=False)
+            if answer is not None and answer["say"] == "started":
+                answer = worker.receive(waited)
+            if answer is not None and answer["say"] == "ran":
+                waited = None if timeout_s is None else timeout_s + times * min(timeout_s, 2 * answer["seconds"])
+                answer = worker.receive(waited)
+        finally:
+            with self._stopping:
+                self._stoppable = None
+        if answer is None or worker.interrupted:
+            raise self._death(launch, worker, waited)
+        if answer["say"] == "failed":
+            raise _failure(launch, answer)
+        for number, (before, after) in enumerate(answer["strays"]):
+            if before is not None or after is not None:
+                raise launch.stray(number, before, after)
+        return answer
 
     def _ready(self) -> GpuProcess:
         if self._worker is not None and self._worker.process.poll() is not None:
@@ -205,6 +269,7 @@ def _failure(launch: _Launch, answer: dict[str, Any]) -> KernelError | LaunchErr
         "TK628",
         f"{launch.manifest.kernel}: {error}",
         help=room if error.name == "CUDA_ERROR_OUT_OF_MEMORY" else None,
+        data={"kind": error.name},
     )
 
 
@@ -266,6 +331,7 @@ class _Launch:
             for param, argument in zip(manifest.params, arguments, strict=True)
         ]
         self.grid = grid
+        self.asked: dict[str, Any] = {}  # what the message says beside
         self.workspace_bytes = manifest.workspace_bytes(arguments)
         # those of the tensors, then those of the workspaces
         self.regions: list[_Region] = []
@@ -364,6 +430,7 @@ class _Launch:
             "grid": self.grid,
             "block": manifest.block,
             "shared_bytes": manifest.shared_bytes,
+            **self.asked,
             "regions": [region.to_message() for region in self.regions],
             "arguments": [
                 *(
