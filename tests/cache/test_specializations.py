@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilekit.cache.specializations import SpecializationCache
+from tilekit.cache.specializations import FORMAT, SpecializationCache
 
 KEY = "0123456789abcdef"
 MANIFEST = {"script": "Scale", "specialization": "Scale-d1", "schedules": ["{}"], "inputs": {"global FACTOR": "int 2"}}
@@ -36,7 +36,7 @@ def test_programs_come_one_by_one_and_the_manifest_stays(cache: SpecializationCa
     publish(cache, 0, "first")
     assert [cache.lookup(KEY, number) for number in (0, 1)] == [("first", {}), ("second", {})]
     (manifest,) = cache.manifests()
-    assert manifest == {"format": 1, "key": KEY, **MANIFEST}
+    assert manifest == {"format": FORMAT, "key": KEY, **MANIFEST}
     assert sorted(path.name for path in (cache.folder / KEY).iterdir()) == [
         "0.json",
         "0.txt",

@@ -49,6 +49,7 @@ def script(block=128, captured=5.0):
         def __call__(self, n: int32, x: ~float32, y: ~float32):
             self.attrs.blocks = [cdiv(n, self.block)]
             self.attrs.warps = 1
+            self.assume(n > 0 and n % 4 == 0)
             start = self.blockIdx.x * self.block
             gx = self.global_view(x, dtype=float32, shape=[n])
             gy = self.global_view(y, dtype=float32, shape=[n + 4000000])
@@ -287,7 +288,10 @@ def test_what_cannot_be_tracked_is_transpiled_again_and_still_finds_its_program(
 def test_a_call_with_everything_cached_needs_no_transpiler(cache, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "tilekit.lang.transpiler", None)
     monkeypatch.setitem(sys.modules, "tilekit.drivers", None)
+    monkeypatch.setitem(sys.modules, "tilekit.ir.tools.assumptions", None)
     assert run(files).last.cached
+    with pytest.raises(KernelError, match=r"TK706 .*, line \d+"):
+        files.load()(99, torch.empty(100), torch.empty(100))
 
 
 def test_damage_anywhere_is_at_most_a_compile(cache, files):

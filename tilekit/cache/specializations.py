@@ -21,7 +21,7 @@ from tilekit.cache import files, size
 from tilekit.config import DEFAULT_CACHE_LIMIT
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 class SpecializationCache:

@@ -320,8 +320,8 @@ class Kernel:
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
 
     def _check_assumptions(self, arguments: Sequence[Any]) -> None:
-        if self.can_be_checked and self.specialized.assumes:
-            assumed.refuse_what_is_false(self.program, arguments)
+        if self.can_be_checked and self.compiled is not None:
+            assumed.refuse_what_is_false(self.specialized, self.compiled.manifest, arguments)
 
     def _check_first(self, arguments: Sequence[Any]) -> None:
         """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""

@@ -31,7 +31,9 @@ from tilekit.config import Config
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
+from tilekit.jit import assumed
 from tilekit.jit.arguments import JitKey
+from tilekit.jit.assumed import Assumption
 from tilekit.lang import dependencies, source
 from tilekit.lang.dependencies import Untracked
 from tilekit.lang.params import CallParameters
@@ -48,13 +50,13 @@ Place = list[Any]
 class Specialized:
     """The program of one schedule.
 
-    `strided` are the pointers that it views with strides of the user's own; `assumes` says that it relies on what its
-    caller guarantees. `line_spans` are the places of the lines of `text`.
+    `strided` are the pointers that it views with strides of the user's own; `assumptions` are what it
+    relies on (see `assumed`). `line_spans` are the places of the lines of `text`.
     """
 
     text: str
     strided: frozenset[str]
-    assumes: bool
+    assumptions: tuple[Assumption, ...] | None
     find_spans: Callable[[], Sequence[Span | None]]
     # how to make it from the script; None for one that was just made so
     transpile: Callable[[], Specialized | FailedSchedule] | None = None
@@ -63,9 +65,8 @@ class Specialized:
     def of(program: Program) -> Specialized:
         """A program that was just transpiled."""
         views = importlib.import_module("tilekit.ir.tools.views")
-        assumed = importlib.import_module("tilekit.jit.assumed")
         strided = frozenset(views.strided_pointers(program))
-        made = Specialized(str(program), strided, assumed.assumes(program), program.line_spans)
+        made = Specialized(str(program), strided, assumed.of_program(program), program.line_spans)
         made.__dict__["program"] = program
         return made
 
@@ -166,7 +167,9 @@ class Restart:
         if "error" in facts:
             return FailedSchedule(self.of.schedules[number], self._error(facts["error"]))
         places: list[Place | None] = facts["places"]
-        return Specialized(text, frozenset(facts["strided"]), facts["assumes"], lambda: self._spans(places), transpile)
+        rows: list[tuple[str, int]] | None = facts["assumptions"]
+        assumptions = None if rows is None else tuple(Assumption(*row) for row in rows)
+        return Specialized(text, frozenset(facts["strided"]), assumptions, lambda: self._spans(places), transpile)
 
     def save(self, number: int, made: Specialized | FailedSchedule) -> None:
         """Keep the program of a schedule, or why it has none."""
@@ -175,7 +178,8 @@ class Restart:
         if isinstance(made, Specialized):
             places = [None if span is None else self._place(span) for span in made.line_spans]
             text = made.text
-            facts = {"strided": sorted(made.strided), "assumes": made.assumes, "places": places}
+            rows = None if made.assumptions is None else [[each.condition, each.line] for each in made.assumptions]
+            facts = {"strided": sorted(made.strided), "assumptions": rows, "places": places}
         else:
             text, facts = made.error.to_text(), {"error": self._record(made.error)}
         manifest = {

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tilekit.diag.errors import TilekitError
+from tilekit.diag.span import Span
 from tilekit.dtypes import DataType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
@@ -30,6 +32,43 @@ def certain(body: Stmt) -> Iterator[Stmt]:
                 return
             case stmt:
                 yield stmt
+
+
+def conditions(func: Function) -> list[tuple[str, Span | None]] | None:
+    """The assumptions about integer parameters, of those that every run comes to, as integer Python over their names.
+
+    None if one of them cannot be said so.
+    """
+    known: dict[Var, Expr] = {}
+    assigned = {stmt.var for stmt in collect(func, stmts.AssignStmt)}
+    found: list[tuple[str, Span | None]] = []
+
+    def expanded(expr: Expr) -> Expr | None:
+        """In terms of the parameters, if what it is made of is known."""
+        whole = scalar.rewrite(expr, known)
+        return whole if set(scalar.free_vars(whole)) <= set(func.params) - assigned else None
+
+    def learn(var: Var, value: Expr) -> None:
+        if var not in assigned and (whole := expanded(value)) is not None:
+            known[var] = whole
+
+    for stmt in certain(func.body):
+        match stmt:
+            case stmts.LetStmt():
+                for var, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
+                    learn(var, value)
+            case stmts.DeclareStmt(var=var, init=init) if init is not None:
+                learn(var, init)
+            case stmts.InstStmt(inst=AssumeInst() as assumption):
+                if (whole := expanded(assumption.cond)) is None:
+                    continue
+                try:
+                    found.append((scalar_eval.to_host(whole, scalar.name_hint), assumption.span))
+                except TilekitError:
+                    return None
+            case _:
+                pass
+    return found
 
 
 def first_false(func: Function, arguments: Sequence[Any]) -> AssumeInst | None:
