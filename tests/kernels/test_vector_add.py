@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import re
+
 import pytest
 import torch
 
 import tilekit as tilus
-from tests.kernels.machines import EVERYWHERE, assert_close, poisoned
+from tests.kernels.machines import EVERYWHERE, assert_close, poisoned, simulate
 from tilekit import bfloat16, float16, float32, int32
 from tilekit.utils import cdiv
 
@@ -27,6 +29,7 @@ def vector_add(dtype, block: int = 512, warps: int = 4):
 
 
 ADD = {dtype: vector_add(ours) for dtype, ours in DTYPES.items()}
+WIDE = vector_add(float16, block=1024)
 
 
 @pytest.mark.parametrize("run", EVERYWHERE)
@@ -50,6 +53,17 @@ def test_only_the_first_n_elements_are_written(run):
     run(ADD[torch.float32], (700, x, y, z))
     torch.testing.assert_close(z[:700], x[:700] + y[:700])
     assert (z[700:] == 7).all()
+
+
+@pytest.mark.parametrize("run", EVERYWHERE)
+@pytest.mark.parametrize("n", [1, 1021, 1024, 3003])
+def test_vectors_of_16_bytes_end_anywhere(run, n):
+    x, y, z = torch.randn(n + 9).half(), torch.randn(n + 9).half(), poisoned(n + 9, dtype=torch.half)
+    run(WIDE, (n, x, y, z))
+    assert_close(z[:n], x[:n].double() + y[:n].double())
+    assert z[n:].isnan().all()
+    if run is simulate:
+        assert re.search(r"tk::load_global(_or_zero)?_16\(", WIDE.last.source)
 
 
 def test_adds_in_place_on_the_cpu():

@@ -186,9 +186,12 @@ class Context:
         assert terms is not None, "layout inference checked that the operand is where it is needed"
         return self.sum(terms, local=register)
 
-    def access_width(self, tile: RegisterTensor, access: Access) -> tuple[int, int]:
-        """The dimension, and how many consecutive registers one access may fill, at most 16 bytes."""
-        widths = vector_widths(tile.dtype, tile.shape, access, self.facts)
+    def access_width(self, tile: RegisterTensor, access: Access, *, ragged: bool = False) -> tuple[int, int]:
+        """The dimension, and how many consecutive registers one access may fill, at most 16 bytes.
+
+        With `ragged` the mask may end among them; where the first and the last one pass it all do.
+        """
+        widths = vector_widths(tile.dtype, tile.shape, access, self.facts, ragged=ragged)
         best = (len(widths) - 1, 1)
         for dim, allowed in enumerate(widths):
             width = 1

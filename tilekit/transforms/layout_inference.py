@@ -524,7 +524,7 @@ class _Context(LayoutContext):
         return self.inst in self.search.insisting
 
     def vector_width(self, tile: RegisterTensor, access: Access) -> tuple[int, int]:
-        dim, width = grid_analysis.vector_width(tile, access, self.search.facts, self.num_threads)
+        dim, width = grid_analysis.vector_width(tile, access, self.search.facts, self.num_threads, ragged=True)
         element = f"{tile.dtype.nbits * width // 8} bytes" if width > 1 else "one element"
         self.why = f"for accesses of {element}" + (f" along dimension {dim}" if width > 1 else "")
         return dim, width

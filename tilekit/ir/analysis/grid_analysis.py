@@ -29,6 +29,7 @@ from tilekit.lowir.nodes import (
     LeftShift,
     LessEqual,
     LessThan,
+    LogicalAnd,
     Mod,
     Multiply,
     Neg,
@@ -74,10 +75,13 @@ def axis_pattern(expr: Expr, axis: Var, facts: Facts) -> Pattern:
     return _Axis(axis, facts).of(expr)
 
 
-def vector_widths(dtype: DataType, shape: Sequence[int], access: Access, facts: Facts) -> tuple[int, ...]:
+def vector_widths(
+    dtype: DataType, shape: Sequence[int], access: Access, facts: Facts, *, ragged: bool = False
+) -> tuple[int, ...]:
     """Per dimension, how many neighbors one access of a thread may take, starting at any multiple of their number.
 
-    They are contiguous, all or none of them pass the mask, they are aligned, and they have at most 16 bytes.
+    They are contiguous, all or none of them pass the mask, they are aligned, and they have at most 16 bytes. With
+    `ragged` some of them may pass the mask and others not, if all do wherever the first and the last one do.
     """
     facts = facts.over(access.axes, shape)
     in_a_vector = VECTOR_BITS // dtype.nbits if VECTOR_BITS % dtype.nbits == 0 else 1
@@ -85,15 +89,31 @@ def vector_widths(dtype: DataType, shape: Sequence[int], access: Access, facts: 
     widths: list[int] = []
     for axis, extent in zip(access.axes, shape, strict=True):
         offset = axis_pattern(access.offset, axis, facts)
-        mask = 0 if access.mask is None else axis_pattern(access.mask, axis, facts).constancy
-        widths.append(math.gcd(offset.continuity, offset.divisor, mask, in_a_vector, extent, aligned))
+        together = math.gcd(offset.continuity, offset.divisor, in_a_vector, extent, aligned)
+        if access.mask is not None and not (ragged and _has_no_gap(access.mask, axis, facts, together)):
+            together = math.gcd(together, axis_pattern(access.mask, axis, facts).constancy)
+        widths.append(together)
     return tuple(widths)
 
 
-def vector_width(tile: RegisterTensor, access: Access, facts: Facts, num_threads: int) -> tuple[int, int]:
+def _has_no_gap(mask: Expr, axis: Var, facts: Facts, width: int) -> bool:
+    """Whether of `width` neighbors that begin at a multiple of it all pass if the first and the last one do."""
+    match mask:
+        case LogicalAnd():
+            return _has_no_gap(mask.a, axis, facts, width) and _has_no_gap(mask.b, axis, facts, width)
+        case LessThan() | LessEqual() if facts.maybe(mask.a) is not None and facts.maybe(mask.b) is not None:
+            return all(axis_pattern(side, axis, facts).run % width == 0 for side in (mask.a, mask.b))
+        case _:
+            return axis_pattern(mask, axis, facts).constancy % width == 0
+
+
+def vector_width(
+    tile: RegisterTensor, access: Access, facts: Facts, num_threads: int, *, ragged: bool = False
+) -> tuple[int, int]:
     """The dimension along which a thread accesses most at once, the last one of equals, and how many elements."""
     per_thread = layouts.spread(tile.shape, num_threads).local_size
-    widths = [math.gcd(width, per_thread) for width in vector_widths(tile.dtype, tile.shape, access, facts)]
+    allowed = vector_widths(tile.dtype, tile.shape, access, facts, ragged=ragged)
+    widths = [math.gcd(width, per_thread) for width in allowed]
     if not widths:
         return 0, 1
     width = max(widths)
