@@ -43,7 +43,7 @@ def places(ctx: Context, access: Access, layout: RegisterLayout, every: int) -> 
     first = scalar.rewrite(access.offset, ctx.bind_axes(access.axes, layout, 0))
     start = ctx.builder.let("start", ctx.builder.address(access.pointer, first))
     local = [[term for term in terms if term.source is Source.LOCAL] for terms in mapping.index_terms(layout)]
-    asked = set() if access.mask is None else set(scalar.free_vars(access.mask))
+    asked = () if access.mask is None else scalar.free_vars(access.mask)
 
     def moved(number: Expr) -> tuple[Expr, Expr, Expr | None]:
         offset = scalar.constant(dtypes.int64, 0)
