@@ -146,6 +146,14 @@ def test_a_workspace_holds_nothing_before_it_is_written():
     assert error.diagnostic.at.line == line_of(Partial, "load_global(work")
 
 
+@pytest.mark.parametrize("rows", [48, 32])
+def test_an_access_outside_of_a_tensor_has_the_index_that_it_would_have(rows):
+    error = fault(Turned(True), torch.randn(rows, 32), torch.zeros(64, 32))
+    assert error.kind == "out_of_bounds"
+    assert error.data["index"][0] >= rows and error.data["byte_offset"] >= rows * 128
+    assert error.message.startswith(f"out-of-bounds access to x_ptr[{', '.join(map(str, error.data['index']))}]: byte")
+
+
 def test_blocks_that_write_one_place_race():
     error = fault(Together(), torch.zeros(4, 32))
     assert (error.kind, error.data["tensor"], error.data["index"][0]) == ("global_race", "y_ptr", 2)
@@ -182,7 +190,7 @@ def test_a_report_says_both_lines_of_each_access():
         assert access["code"] in Turned(False).source.splitlines()[access["line"] - 1]
     assert error.message.startswith("race, ") and "source.cu" not in error.message
     folded = error._repr_html_()
-    assert folded.index("</pre>") < folded.index("<details><summary") < folded.index(" reads it")
+    assert folded.index("</pre>") < folded.index("<details ") < folded.index(" reads it")
     assert error.notes_title in ("the two accesses: thread 0 reads, then thread 4 writes",
                                  "the two accesses: thread 4 writes, then thread 0 reads")  # fmt: skip
 
@@ -249,6 +257,24 @@ def test_a_first_launch_checks_some_blocks(sampling):
     with pytest.raises(KernelError):
         Sampled(False)(x, y)
     assert not y.any(), "what is found wrong is not launched"
+
+
+def test_a_first_launch_of_an_edit_checks_some_blocks(sampling):
+    class Changed(Turned):
+        pass
+
+    handle = Changed(True)
+    x, y = torch.randn(64, 32), torch.zeros(64, 32)
+    handle(x, y)
+    kernel, before = handle.last, y.clone()
+    kernel.recompile(kernel.source.replace("__syncthreads();", ""))
+    x.neg_()
+    with pytest.raises(KernelError) as caught:
+        handle(x, y)
+    assert torch.equal(y, before) and "check_blocks(0)" in caught.value.diagnostic.help
+    kernel.recompile(kernel.generated.source + "// once more\n")
+    handle(x, y)
+    assert torch.equal(y, -before) and re.fullmatch(r"checked all 2 blocks, seed \d+: nothing wrong", kernel.sample)
 
 
 def test_a_kernel_that_adds_to_its_output_adds_once(sampling):

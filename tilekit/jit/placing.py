@@ -96,7 +96,8 @@ def _name_element(error: KernelError) -> None:
     tensor, offset = error.data["tensor"], error.data["byte_offset"]
     element = f"{tensor}[{', '.join(map(str, index))}]"
     message = error.message.replace(f"byte {offset} of shared tensor '{tensor}'", f"{element} in shared memory")
-    message = message.replace(f"byte {offset} of '{tensor}'", element)
+    for words in (f"byte {offset} of '{tensor}'", f"'{tensor}'"):
+        message = message.replace(words, element)
     error.diagnostic = replace(error.diagnostic, message=message)
 
 

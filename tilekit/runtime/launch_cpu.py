@@ -254,15 +254,15 @@ class CpuKernel:
 
 
 def _index(found: TensorFacts, offset: object) -> tuple[int, ...] | None:
-    """The index of the element of a contiguous tensor that a byte belongs to."""
-    if not isinstance(offset, int) or not 0 <= offset < found.nbytes or not found.contiguous:
+    """The index of the element of a contiguous tensor that a byte belongs to; outside of it, the first digit is."""
+    if not isinstance(offset, int) or not found.shape or not found.nbytes or not found.contiguous:
         return None
     element = offset // found.dtype.nbytes
     index: list[int] = []
-    for extent in reversed(found.shape):
+    for extent in reversed(found.shape[1:]):
         element, digit = divmod(element, extent)
         index.append(digit)
-    return tuple(reversed(index))
+    return (element, *reversed(index))
 
 
 def choose_blocks(grid: Sequence[int], count: int, seed: int) -> list[int]:
