@@ -108,6 +108,9 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK640": "there is nothing of this name to watch",
     "TK641": "there is no such line, step or block to watch",
     "TK642": "value does not exist there",
+    "TK643": "kernel cannot be measured so",
+    "TK644": "kernel was compiled for other arguments",
+    "TK645": "result differs from that of a peer",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {

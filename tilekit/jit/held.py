@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -60,6 +60,16 @@ def copies(arguments: Sequence[Any], *, on_cpu: bool = False) -> list[Any]:
     """Copies of the tensors, where they are or on the CPU, that overlap as the originals do; numbers as they are."""
     storages: dict[int, Any] = {}
     return [_copy(argument, storages, on_cpu) if tensors.is_tensor(argument) else argument for argument in arguments]
+
+
+def copies_of(arguments: Sequence[Any], chosen: Collection[int]) -> list[Any]:
+    """The arguments with copies in place of those with the chosen numbers, and of all that share their memory."""
+    memory = {_memory(arguments[i]) for i in chosen}
+    storages: dict[int, Any] = {}
+    return [
+        _copy(argument, storages, False) if tensors.is_tensor(argument) and _memory(argument) in memory else argument
+        for argument in arguments
+    ]
 
 
 def nbytes(arguments: Sequence[Any]) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +25,8 @@ from tilekit.runtime.tensors import Device, DeviceKind
 from tilekit.target import Target
 
 if TYPE_CHECKING:
+    from tilekit.jit.benched import Bench
+    from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.explained import Explanation
     from tilekit.jit.kernel import Kernel
     from tilekit.jit.tuning.schedules import Schedules
@@ -321,6 +323,101 @@ class InstantiatedScript:
         names = [self.parameters.param_names[i] for i in self.parameters.kernel_params]
         tuning = {self.parameters.param_names[i] for i in self.parameters.tuning_params}
         return tuple((name, value) for name, value in zip(names, call.launch, strict=True) if name in tuning)
+
+    def bench(
+        self,
+        *args: Any,
+        against: Mapping[str, Peer] | None = None,
+        sizes: Sequence[Any] | Mapping[str, Any] | None = None,
+        make: Callable[..., Any] | None = None,
+        flops: float | Callable[..., float] | None = None,
+        bytes: float | Callable[..., float] | None = None,
+        tolerance: float | None = None,
+        even_if_wrong: bool = False,
+        rounds: int = 5,
+    ) -> Bench:
+        """Measure the kernel beside others, right first: who gives other results is not timed.
+
+        All take turns, `rounds` times. On a GPU each call begins with a cold L2 cache and lies in the queue before its
+        turn comes; times are those of GPU events. On the CPU the simulator is timed, which says nothing about a GPU.
+        The tensors of the arguments do not change. An interrupt keeps what is done.
+
+        Parameters
+        ----------
+        args
+            As in a call; none means those of the last call.
+        against
+            Peers by name. A peer is called with all arguments if its signature takes so many, else with the tensors
+            that the kernel reads: `torch.matmul`, `lambda a, b: a @ b`. Its result is what it returns, or what it
+            wrote where the kernel writes. As (peer, prepare), it is called with what `prepare` returns, which is not
+            timed. A peer that fails is a row with its error.
+        sizes, make
+            In place of arguments: `sizes=[256, 512], make=lambda n: (n, torch.randn(n), torch.empty(n))`; a tuple is
+            spread, `make=lambda m, n: …`. Or a mapping from names to arguments or to what makes them.
+        flops, bytes
+            The operations of a call, and the bytes that it must move: a number, or a function that is called as a
+            peer is. With neither, the bytes of the tensors that the kernel reads and writes.
+        tolerance
+            The relative error ‖result - reference‖ / ‖reference‖ that rounding explains. By default twice the
+            precision of the coarsest tensor of floats; whole numbers must be the same.
+        even_if_wrong
+            Time also what gives other results.
+        rounds
+            How often each takes its turn.
+
+        Returns
+        -------
+        Bench
+            A table; `.to_pandas()`, `.figure()`.
+
+        Raises
+        ------
+        KernelError
+            TK645 if the kernel differs from its first peer, which is asked for float64 if it can do that.
+        ArgumentError
+            TK634 if the arguments of the last call are gone, TK643 for what cannot be measured.
+
+        Examples
+        --------
+        >>> import torch
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> class Double(tilekit.Script):
+        ...     def __call__(self, x_ptr: ~float32, y_ptr: ~float32):
+        ...         self.attrs.blocks = [2]
+        ...         self.attrs.warps = 1
+        ...         gx = self.global_view(x_ptr, dtype=float32, shape=[64])
+        ...         gy = self.global_view(y_ptr, dtype=float32, shape=[64])
+        ...         x = self.load_global(gx, offsets=[self.blockIdx.x * 32], shape=[32])
+        ...         self.store_global(gy, x * 2.0, offsets=[self.blockIdx.x * 32])
+        >>> result = Double().bench(torch.randn(64), torch.empty(64), against={"torch": lambda x: 2 * x})
+        >>> [(row.name, row.bytes, row.relative_error) for row in result.rows]
+        [('Double', 512, 0.0), ('torch', 512, 0.0)]
+        """
+        bench = importlib.import_module("tilekit.jit.bench")
+        asked = bench.Asked(against or {}, flops, bytes, tolerance, even_if_wrong, rounds)
+        try:
+            if not args and sizes is None and self.kernel_params:
+                return self._last("last call").bench(
+                    against=against, flops=flops, bytes=bytes, tolerance=tolerance, even_if_wrong=even_if_wrong,
+                    rounds=rounds,
+                )  # fmt: skip
+            chosen = bench.sizes_of(self.script_name, args, sizes, make)
+            return bench.bench(self.script_name, self._subject, chosen, asked)
+        except TilekitError as error:
+            placed = callsite.place(error, self.script_name, sys._getframe(1))
+            raise placed.with_sources(self.sources).with_traceback(None) from None
+
+    def _subject(self, args: Sequence[Any]) -> Subject:
+        """The kernel for the arguments of a call, and where its parameters are among them."""
+        values = list(arguments.bind(self.script_name, self.parameters, args, {}))
+        call = arguments.check(self.script_name, self.parameters, values)
+        kernel = self._kernel(call)
+        arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
+        self.last = kernel
+        for i, value in zip(self.kernel_params, call.launch, strict=True):
+            values[i] = value
+        return importlib.import_module("tilekit.jit.contestants").Subject(kernel, values, self.kernel_params)
 
     def compile(
         self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any

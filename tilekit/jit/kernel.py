@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import itertools
 import json
@@ -28,7 +29,9 @@ from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
     from tilekit.ir.prog import Program
+    from tilekit.jit.benched import Bench
     from tilekit.jit.compare import Comparison
+    from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.instance import Machine
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.watched import Watched
@@ -319,6 +322,38 @@ class Kernel:
         values = self._recalled() if args is None else list(args)
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
 
+    def bench(
+        self,
+        *arguments: Any,
+        against: Mapping[str, Peer] | None = None,
+        sizes: Sequence[Any] | Mapping[str, Any] | None = None,
+        make: Callable[..., Any] | None = None,
+        flops: float | Callable[..., float] | None = None,
+        bytes: float | Callable[..., float] | None = None,
+        tolerance: float | None = None,
+        even_if_wrong: bool = False,
+        rounds: int = 5,
+    ) -> Bench:
+        """Measure this kernel beside others; its arguments are those of a launch, by default of the last call.
+
+        As `InstantiatedScript.bench`, which may choose another kernel at each size.
+
+        Raises
+        ------
+        ArgumentError
+            TK634 if the arguments of the last call are gone, TK644 for arguments that it was not compiled for.
+        """
+        bench = importlib.import_module("tilekit.jit.bench")
+        contestants = importlib.import_module("tilekit.jit.contestants")
+        values = arguments if arguments or sizes is not None else self._recalled()
+        asked = bench.Asked(against or {}, flops, bytes, tolerance, even_if_wrong, rounds)
+
+        def resolve(given: Sequence[Any]) -> Subject:
+            contestants.refuse_others(self, given)
+            return contestants.Subject(self, given, range(len(given)))
+
+        return bench.bench(self.script, resolve, bench.sizes_of(self.script, values, sizes, make), asked)
+
     def _check_assumptions(self, arguments: Sequence[Any]) -> None:
         if self.can_be_checked and self.compiled is not None:
             assumed.refuse_what_is_false(self.specialized, self.compiled.manifest, arguments)
@@ -350,7 +385,8 @@ class Kernel:
         placed = self._placed(error).with_sources(self.sources)
         if placed.kind != "interrupted":
             placed.data["checked"] = checked
-            self.report = placed
+            # a copy, for what was raised holds the frames that it passed, and with them the tensors
+            self.report = copy.copy(placed)
         return placed
 
     def _found_nothing(self, *, checked: bool) -> None:
