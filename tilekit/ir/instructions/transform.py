@@ -309,7 +309,7 @@ class AnnotateLayoutInst(Instruction, opcode="annotate_layout", order=0):
     @staticmethod
     def create(x: LaidOut, layout: Layout) -> AnnotateLayoutInst:
         wanted = RegisterLayout if isinstance(x, RegisterTensor) else SharedLayout
-        if not isinstance(layout, wanted):
+        if not isinstance(layout, wanted):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             kind = "a register layout" if wanted is RegisterLayout else "a shared layout"
             raise errors.LanguageError("TK215", f"annotate_layout: {describe(x)} needs {kind}, got {layout}")
         if tuple(layout.shape) != x.shape:
