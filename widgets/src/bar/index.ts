@@ -111,6 +111,7 @@ class Bar {
     const report = kernels[kernel]?.report ?? "";
     this.#report.hidden = !report || (this.#line.isGone && !this.#shown.has(`source:${kernel}`));
     this.#report.textContent = report;
+    this.#report.setAttribute("aria-label", `${report}: show it in the source`);
     for (const [kind, element] of Object.entries(this.#buttons)) {
       element.setAttribute("aria-expanded", String(kind === shown));
       element.disabled = this.#line.isGone && !this.#shown.has(`${kind}:${kernel}`);
