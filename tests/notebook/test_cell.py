@@ -67,6 +67,26 @@ def test_a_cell_begins_with_one_call_and_ends_with_another():
     assert tree_of("%%tilus\n") == "get_ipython().tilekit.begin('%%tilus')\nget_ipython().tilekit.end((), None)"
 
 
+@pytest.mark.parametrize(
+    "body, told",
+    [
+        ("against = {}\nflops = 1\nx", "('against', 'flops')"),
+        ("a = against = {}\nx", "('against',)"),
+        ("flops: float = 2.0\nx", "('flops',)"),
+        ("def flops(n):\n    return n\nx", "('flops',)"),
+    ],
+)
+def test_what_a_cell_says_to_its_measurement_is_named_at_its_end(body, told):
+    assert tree_of(f"%%tilus --bench\n{body}\n").endswith(f"end((), x, {told})")
+
+
+@pytest.mark.parametrize(
+    "body", ["if y:\n    against = {}\nx", "flops: float\nx", "against['a'] = 1\nx", "bytes = 1\nx"]
+)
+def test_other_statements_say_nothing_to_it(body):
+    assert tree_of(f"%%tilus --bench\n{body}\n").endswith("end((), x)")
+
+
 def test_a_future_import_stays_first():
     first, second, *_ = tree_of("%%tilus\nfrom __future__ import annotations\nx\n").splitlines()
     assert first == "from __future__ import annotations"

@@ -12,7 +12,7 @@ def completions(notebook: Notebook, text: str) -> list[str]:
 
 
 def test_two_dashes_give_the_options_and_nothing_else(notebook: Notebook):
-    assert completions(notebook, "%%tilus --") == ["--args", "--check", "--help", "--target"]
+    assert completions(notebook, "%%tilus --") == ["--args", "--bench", "--check", "--help", "--target"]
     assert completions(notebook, "%%tilus --target sm_80 --a") == ["--args"]
 
 
@@ -24,7 +24,7 @@ def test_targets_follow_the_target_option(notebook: Notebook):
 
 
 def test_a_space_gives_the_options(notebook: Notebook):
-    assert completions(notebook, "%%tilus ") == ["--args", "--check", "--help", "--target"]
+    assert completions(notebook, "%%tilus ") == ["--args", "--bench", "--check", "--help", "--target"]
 
 
 def test_the_magic_itself_is_completed(notebook: Notebook):

@@ -272,7 +272,7 @@ def test_a_cell_inside_a_cell_leaves_the_outer_one_watched(notebook: Notebook):
 
 def test_help_is_printed(notebook: Notebook):
     ran = notebook.ran("%%tilus --help")
-    assert ran.stdout.startswith("%%tilus [--target NAME] [--args VALUES] [--check] [--help]\n")
+    assert ran.stdout.startswith("%%tilus [--target NAME] [--args VALUES] [--check] [--bench] [--help]\n")
 
 
 def test_question_marks_show_the_help(notebook: Notebook):

@@ -56,6 +56,12 @@ def test_a_cell_may_ask_for_check_mode():
     assert not options.parse("%%tilus --help").check
 
 
+def test_a_cell_may_ask_to_be_measured():
+    line = "%%tilus --check --bench"
+    at = options.parse(line).bench_at
+    assert line[at.col : at.end_col] == "--bench" and options.parse("%%tilus --check").bench_at is None
+
+
 def test_every_option_is_in_the_help():
     assert all(name in options.HELP for name in options.NAMES)
 

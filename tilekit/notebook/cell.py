@@ -110,7 +110,9 @@ def rewrite_tree(tree: ast.Module, *, show_assignment: bool = False) -> ast.Modu
         case _:
             pass
     begin = ast.copy_location(ast.Expr(call("begin", ast.Constant(line))), mark)
-    end = ast.copy_location(ast.Expr(call("end", ast.Tuple([*names], ast.Load()), value)), last)
+    told: list[ast.expr] = [ast.Constant(name) for name in options.BENCH_NAMES if any(_assigns(s, name) for s in body)]
+    more = [ast.Tuple(told, ast.Load())] if told else []
+    end = ast.copy_location(ast.Expr(call("end", ast.Tuple([*names], ast.Load()), value, *more)), last)
     return ast.fix_missing_locations(ast.Module([*futures, begin, *body, end], tree.type_ignores))
 
 
@@ -119,6 +121,17 @@ def call(method: str, *arguments: ast.expr) -> ast.Call:
     shell = ast.Call(ast.Name("get_ipython", ast.Load()), [], [])
     extension = ast.Attribute(shell, "tilekit", ast.Load())
     return ast.Call(ast.Attribute(extension, method, ast.Load()), list(arguments), [])
+
+
+def _assigns(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement of the cell itself, not of a block in it, gives a name its value."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+        case ast.AnnAssign(target=ast.Name(id=found), value=ast.expr()) | ast.FunctionDef(name=found):
+            return found == name
+        case _:
+            return False
 
 
 def _is_future(statement: ast.stmt) -> bool:

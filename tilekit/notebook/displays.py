@@ -19,8 +19,11 @@ from tilekit.notebook.panels.steps import Steps
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from tilekit.jit.benched import Bench
+
 # by its name: importing it would bring the compiler
 _RECORDER = "tilekit.transforms.recorder", "Recorder"
+_BENCH = "tilekit.jit.benched", "Bench"
 
 
 def _kernel(kernel: Kernel) -> str:
@@ -53,6 +56,14 @@ def _trace_live(recorder: Any, keep: Callable[[Panel], None]) -> None:
     # the copy says it all in text
     view = panel._repr_mimebundle_()
     display({**view, "text/plain": "the panel of these passes: run the cell to open it"}, raw=True)
+
+
+def _bench(bench: Bench) -> None:
+    """The table, and below it what is drawn over sizes: a saved notebook paints that again by itself."""
+    display({"text/plain": repr(bench), "text/html": static.frame(bench._repr_html_())}, raw=True)
+    if bench.has_sizes:
+        plot = bench.figure().to_plotly_json()
+        display({"application/vnd.plotly.v1+json": plot, "text/plain": "the same over the sizes, as a plot"}, raw=True)
 
 
 def _show_error(shell: Any, kind: type, error: TilekitError, traceback: Any, tb_offset: int | None = None) -> None:
@@ -98,6 +109,7 @@ def register(shell: InteractiveShell, keep: Callable[[Panel], None]) -> None:
     html.for_type(InstantiatedScript, _handle)
     html.for_type_by_name(*_RECORDER, _trace)
     text.for_type_by_name(*_RECORDER, _trace_text)
+    _shows(shell).for_type_by_name(*_BENCH, _bench)
     if is_live(shell):
         _shows(shell).for_type_by_name(*_RECORDER, lambda recorder: _trace_live(recorder, keep))
 
@@ -107,4 +119,5 @@ def unregister(shell: InteractiveShell) -> None:
     for kind in (Kernel, InstantiatedScript, ".".join(_RECORDER)):
         html.pop(kind, None)
     text.pop(".".join(_RECORDER), None)
-    _shows(shell).pop(".".join(_RECORDER), None)
+    for name in (_RECORDER, _BENCH):
+        _shows(shell).pop(".".join(name), None)

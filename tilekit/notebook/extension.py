@@ -168,16 +168,19 @@ class Extension:
             print(options.HELP)
         self.running.append(RunningCell(self.shell, first_line, chosen))
 
-    def end(self, classes: tuple[str, ...], value: Any) -> Any:
-        """The end of a `%%tilus` cell, with the value of its last expression."""
+    def end(self, classes: tuple[str, ...], value: Any, told: tuple[str, ...] = ()) -> Any:
+        """The end of a `%%tilus` cell, with the value of its last expression, and the names that speak to `--bench`."""
         defined = [self.shell.user_ns.get(name) for name in classes]
         scripts = [cls for cls in defined if isinstance(cls, type) and issubclass(cls, Script)]
         running = self.running[-1]
+        measured = running.bench({name: self.shell.user_ns[name] for name in told})
         kernels = running.summary.kernels
         self._used.update({kernel.identity: kernel for kernel in kernels})
         remarks = [line for kernel in kernels for line in self.edits.remarks(kernel)]
         remarks += not_edited(kernels, list(self._used.values()))
         running.finish(scripts, [*filter(None, [self._driver_problem()]), *remarks])
+        if measured is not None:
+            display(measured)
         if running.is_live and kernels:
             self._show_panels(kernels)
         return value

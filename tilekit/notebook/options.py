@@ -17,7 +17,7 @@ from tilekit.target import Target
 MAGIC = "%%tilus"
 
 HELP = """\
-%%tilus [--target NAME] [--args VALUES] [--check] [--help]
+%%tilus [--target NAME] [--args VALUES] [--check] [--bench] [--help]
 
 Runs the cell as an ordinary one in which `import tilus` means tilekit, and shows one line for each kernel
 that it compiles: target, device, passes, registers, shared memory, spills, compile time and run time.
@@ -28,10 +28,16 @@ that it compiles: target, device, passes, registers, shared memory, spills, comp
                   GPU: numbers, and tensors as dtype[shape], for example --args "8192, f16[8192, 8192]"
   --check         what the cell runs on the CPU runs in check mode: races, copies that nobody waited for, reads of
                   what was never written and accesses outside of tensors are errors with their lines
+  --bench         when the cell is done, measure the kernel that it launched last on the same arguments, as
+                  kernel.bench() does; against peers, and at a rate, if the cell says so in these names:
+                      against = {"torch": torch.matmul}
+                      flops = lambda a, b: 2 * a.shape[0] * a.shape[1] * b.shape[1]
   --help          show this text
 """
 
-NAMES = ("--target", "--args", "--check", "--help")
+NAMES = ("--target", "--args", "--check", "--bench", "--help")
+# what a cell may say to `--bench`, by the names of the arguments of `kernel.bench`
+BENCH_NAMES = ("against", "flops")
 
 
 @dataclass(frozen=True)
@@ -57,13 +63,14 @@ class FirstLine:
 
 @dataclass(frozen=True)
 class Options:
-    """What the first line asks for, and where `--args` stands in it."""
+    """What the first line asks for, and where `--args` and `--bench` stand in it."""
 
     target: Target | None = None
     args: tuple[Any, ...] | None = None
     args_at: Span | None = None
     help: bool = False
     check: bool = False
+    bench_at: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,7 @@ def parse(line: str) -> Options:
     chosen: Target | None = None
     arguments: tuple[Any, ...] | None = None
     arguments_at: Span | None = None
+    bench_at: Span | None = None
     wants_help = wants_check = False
     rest = words(line)
     for word in rest:
@@ -107,6 +115,8 @@ def parse(line: str) -> Options:
                 wants_help = True
             case "--check" if not equals:
                 wants_check = True
+            case "--bench" if not equals:
+                bench_at = word.span
             case "--target":
                 chosen = _target(_value(word, equals, tail, rest, "the name of a target, such as sm_90a"))
             case "--args":
@@ -116,7 +126,7 @@ def parse(line: str) -> Options:
                 near = suggest(name, NAMES)
                 hint = f"did you mean {near}?" if near else "%%tilus --help lists the options"
                 raise _refusal(f"%%tilus has no option {word.text}", word, hint)
-    return Options(chosen, arguments, arguments_at, wants_help, wants_check)
+    return Options(chosen, arguments, arguments_at, wants_help, wants_check, bench_at)
 
 
 def _value(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:

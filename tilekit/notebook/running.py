@@ -7,7 +7,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displaypub import CapturingDisplayPublisher, DisplayPublisher
@@ -27,6 +27,8 @@ from tilekit.runtime.tensors import DeviceKind
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from tilekit.jit.benched import Bench
+
 # a compile shorter than this says nothing before it is done: a line that flashes by only disturbs
 PATIENCE_S = 0.4
 TICK_S = 0.25
@@ -40,6 +42,8 @@ class RunningCell:
         self.first_line = first_line
         self.options = chosen
         self.summary = CellSummary()
+        # the kernel that was launched last
+        self.last: Kernel | None = None
         self._seen: set[int] = set()
         self._output = Output(shell, self.summary)
         self._ticker: Ticker | None = None
@@ -71,6 +75,7 @@ class RunningCell:
 
     def launched(self, kernel: Kernel) -> None:
         self._stop_ticker()
+        self.last = kernel
         self._add(kernel)
 
     def _add(self, kernel: Kernel) -> None:
@@ -105,6 +110,20 @@ class RunningCell:
         self.summary.notes = [note(cls) for cls in classes if cls.__name__ not in compiled]
         self.summary.notes += remarks
         self.close()
+
+    def bench(self, told: Mapping[str, Any]) -> Bench | None:
+        """Measure the kernel that was launched last, if the first line asks for it; `told` is what the cell adds."""
+        at = self.options.bench_at
+        if at is None:
+            return None
+        try:
+            if self.last is None:
+                raise errors.LanguageError(
+                    "TK802", "--bench measures the kernel that the cell launches, and this cell launches none"
+                )
+            return self.last.bench(**told)
+        except TilekitError as error:
+            raise self.first_line.placed(error, at) from None
 
     def _compile_only(self, classes: list[type[Script]], arguments: tuple[Any, ...]) -> None:
         kernels = [cls for cls in classes if has_call(cls)]
