@@ -162,10 +162,9 @@ def pipelined(dtype=float16, out=None, transposed=False):
     """
     out = out or dtype
 
-    @tilus.autotune("block_m, block_n", [(128, 128), (128, 64), (64, 64)])
+    @tilus.autotune("block_m, block_n, warps", [(128, 128, 4), (128, 128, 8), (128, 256, 8), (128, 64, 4), (64, 64, 4)])
     @tilus.autotune("block_k", [32, 64])
     @tilus.autotune("stages", [4, 3])
-    @tilus.autotune("warps", [4, 8])
     class PipelinedMatmul(tilus.Script):
         def __init__(self, block_m: int, block_n: int, block_k: int, stages: int, warps: int):
             super().__init__()
