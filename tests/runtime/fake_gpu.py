@@ -223,9 +223,6 @@ class FakeGpu(FakeDriver):
         self.calls.append(("gate", ctypes.c_uint32.from_address(address).value))
         return self.answer("cuStreamWaitValue32")
 
-    def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
-        return (self.status,)
-
     def cuMemHostAlloc(self, nbytes: int, flags: int) -> tuple[Any, ...]:
         return self.cuMemAlloc(nbytes)
 

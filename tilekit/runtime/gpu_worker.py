@@ -256,27 +256,25 @@ class Launch:
         ended = {"say": "ended", "seconds": seconds, "strays": strays}
         if "times" in message and not any(end is not None for pair in strays for end in pair):
             conversation.write({"say": "ran", "seconds": seconds})
+            bench = Bench(self.gpu, message["flush"], lambda event: self.wait(event, conversation))
             with at("kernel"):
-                ended |= self.time(lambda stream: ask("cuLaunchKernel", function, *shape, stream, slots.address, 0))
+                ended |= self.time(bench, lambda on: ask("cuLaunchKernel", function, *shape, on, slots.address, 0))
+            bench.close()
         ask("cuEventDestroy", begin)
         ask("cuEventDestroy", end)
         ask("cuModuleUnload", module)
         return ended
 
-    def time(self, start: Callable[[Any], None]) -> dict[str, Any]:
+    def time(self, bench: Bench, start: Callable[[Any], None]) -> dict[str, Any]:
         """The seconds of several runs, few of a kernel that cannot be the best."""
         wanted: int = self.message["times"]
         leader: float | None = self.message["leader"]
-        bench = Bench(self.gpu, self.message["flush"])
-        try:
-            seconds = bench.runs(start, min(_FEW, wanted))
-            hopeless = leader is not None and min(seconds) > _HOPELESS * leader
-            while not hopeless and len(seconds) < wanted and sum(seconds) < _LONG_ENOUGH:
-                fitting = int((_LONG_ENOUGH - sum(seconds)) / max(min(seconds), 1e-9)) + 1
-                seconds += bench.runs(start, min(_BATCH, wanted - len(seconds), fitting))
-            return {"times": seconds, "hopeless": hopeless}
-        finally:
-            bench.close()
+        seconds = bench.runs(start, min(_FEW, wanted))
+        hopeless = leader is not None and min(seconds) > _HOPELESS * leader
+        while not hopeless and len(seconds) < wanted and sum(seconds) < _LONG_ENOUGH:
+            fitting = int((_LONG_ENOUGH - sum(seconds)) / max(min(seconds), 1e-9)) + 1
+            seconds += bench.runs(start, min(_BATCH, wanted - len(seconds), fitting))
+        return {"times": seconds, "hopeless": hopeless}
 
     def wait(self, event: Any, conversation: Conversation) -> None:
         api = self.gpu.api
@@ -323,8 +321,9 @@ class Launch:
 class Bench:
     """Times runs that begin with a cold L2 cache and wait for no host."""
 
-    def __init__(self, gpu: Gpu, flush_bytes: int) -> None:
+    def __init__(self, gpu: Gpu, flush_bytes: int, wait: Callable[[Any], None]) -> None:
         self.gpu = gpu
+        self.wait = wait  # for an event
         self.stream = gpu.ask("cuStreamCreate", 1)  # it waits for no other stream
         self.memory = int(gpu.ask("cuMemAlloc", flush_bytes))
         gpu.ask("cuMemsetD8", self.memory, 0, flush_bytes)
@@ -351,7 +350,7 @@ class Bench:
                 ask("cuEventRecord", end, self.stream)
         finally:
             gate.value = 1
-        ask("cuStreamSynchronize", self.stream)
+        self.wait(events[-1][1])
         seconds = [ask("cuEventElapsedTime", begin, end) / 1e3 for begin, end in events]
         for pair in events:
             for event in pair:

@@ -286,7 +286,7 @@ def _refuse(space: Space, key: Key) -> None:
     """Raise what is wrong if nothing could be measured, unless there was just no time."""
     if not space.waiting and not space.runnable:
         raise space.error_of_all()
-    problems = [found.error for found in space.measured.get(key, {}).values() if found.error is not None]
+    problems = [found.error for _, found in sorted(space.measured.get(key, {}).items()) if found.error is not None]
     if problems and len(problems) == len(space.runnable):
         note = f"all {len(problems)} schedules that compile fail to run; this is the error of the first"
         raise problems[0] if len(problems) == 1 else problems[0].noted(note)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning where a GPU is: the first half on one made of Python, the second, marked `gpu`, on a real one."""
+
+import json
+import warnings
+
+import pytest
+
+from tests.caches import new_cache
+from tests.jit.tuning.gpus import REFUSED, Call, doubling, gpu
+from tests.runtime.fake_gpu import CUresult
+from tilekit import config, option
+from tilekit.diag import ArgumentError, KernelError
+from tilekit.jit.tuning import measure, session
+from tilekit.jit.tuning.space import State
+from tilekit.runtime import gpu_child
+from tilekit.runtime.gpu_child import GpuChild
+
+__all__ = ["gpu"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    before = dict(config.session_defaults())
+    folder = new_cache(tmp_path / "cache")
+    option.cache_dir(folder)
+    config.set_session_default("bench_repeat", 10)
+    children: dict[int, GpuChild] = {}
+    monkeypatch.setattr(gpu_child, "child", lambda index: children.setdefault(index, GpuChild(index)))
+    yield folder
+    for child in children.values():
+        child.close()
+    config.clear_session_defaults()
+    for name, value in before.items():
+        config.set_session_default(name, value)
+
+
+@pytest.fixture
+def call(gpu) -> Call:
+    return Call(gpu, 1000)
+
+
+def states(found) -> dict[int, State]:
+    return {row.schedule["block"]: row.state for row in found.rows}
+
+
+def test_the_first_call_tunes_and_runs_the_fastest(call):
+    handle = doubling(256, 64, 129)
+    handle(*call.arguments)
+    assert handle.last.schedule == {"block": 64} and call.is_right()
+    found = handle.schedules
+    assert found.best is not None and found.best.median == pytest.approx(0.64e-3)
+    assert found.best.registers == 32 + 64 % 7
+    assert states(found) == {256: State.MEASURED, 64: State.MEASURED, 129: State.HOPELESS}
+
+
+def test_no_tensor_changes_while_schedules_are_measured(call):
+    before = call.memory.pages[:]
+    doubling(64, 128).tune(*call.arguments)
+    assert call.memory.pages[:] == before
+
+
+def test_a_schedule_that_crashes_hangs_or_strays_costs_a_row(call, monkeypatch):
+    monkeypatch.setattr(measure, "RUN_TIMEOUT_S", 3.0)
+    handle = doubling(77, 88, 99, 300, REFUSED, 128)
+    handle(*call.arguments)
+    assert handle.last.schedule == {"block": 128} and call.is_right()
+    found = handle.schedules
+    assert states(found) == {
+        77: State.BROKEN,
+        88: State.BROKEN,
+        99: State.BROKEN,
+        300: State.FAILED,
+        REFUSED: State.FAILED,
+        128: State.MEASURED,
+    }
+    errors = {row.schedule["block"]: row.error for row in found.rows}
+    assert "it faulted on cuda:0" in errors[77]
+    assert "it still ran after 3 s" in errors[88]
+    assert "writes outside of x" in errors[99]
+    assert errors[REFUSED] == "too many registers"
+    where = next(row.where for row in found.rows if row.schedule["block"] == 300)
+    assert where is not None and "gpus.py:" in where and "not so many" in str(found)
+
+
+def test_a_hopeless_schedule_runs_a_few_times(call):
+    found = doubling(64, 1000).tune(*call.arguments)
+    assert states(found)[1000] is State.HOPELESS
+    (hopeless,) = (row for row in found.rows if row.schedule["block"] == 1000)
+    assert hopeless.median == pytest.approx(10e-3)
+
+
+def test_those_that_lie_close_together_are_measured_again(call):
+    handle = doubling(64, 65, 128)
+    found = handle.tune(*call.arguments)
+    (space,) = (space for instance in handle.jit_instances.values() for space in instance.spaces)
+    ((_, results),) = space.measured.items()
+    runs = [len(results[number].seconds) for number in range(3)]
+    assert runs[0] == runs[1] == 3 * config.resolve().bench_repeat and runs[2] == config.resolve().bench_repeat
+    assert found.best is not None and found.best.schedule == {"block": 64}
+
+
+def test_another_size_is_tuned_for_itself_and_the_same_one_is_not(call, gpu, monkeypatch):
+    handle = doubling(64, 128)
+    tuned = []
+    original = session.tune
+    monkeypatch.setattr(
+        session, "tune", lambda space, key, *rest, **more: (tuned.append(key), original(space, key, *rest, **more))[1]
+    )
+    other = Call(gpu, 500)
+    for each in (call, call, other, call):
+        handle(*each.arguments)
+    assert tuned == [(("n", 1000),), (("n", 500),)]
+
+
+def test_another_process_finds_what_was_tuned(call, cache, monkeypatch):
+    doubling(64, 128)(*call.arguments)
+    table = json.loads(next(cache.rglob("dispatch_table.json")).read_text())
+    (entry,) = table["entries"]
+    assert entry["key"] == {"n": 1000} and entry["schedule"] == {"block": 64} and entry["unit"] == "s"
+    assert table["holds for"]["gpu"] == "Fake 0, 132 multiprocessors"
+    monkeypatch.setattr(session, "tune", lambda *_, **__: pytest.fail("it was tuned again"))
+    again = doubling(64, 128)
+    again(*call.arguments)
+    assert again.last.schedule == {"block": 64}
+
+
+def test_what_was_found_on_another_gpu_counts_for_nothing(call, cache):
+    doubling(64, 128)(*call.arguments)
+    file = next(cache.rglob("dispatch_table.json"))
+    table = json.loads(file.read_text())
+    table["entries"][0]["schedule"] = {"block": 128}
+    for gpu_name, chosen in (("another", 64), ("*", 128)):
+        file.write_text(json.dumps({**table, "holds for": {**table["holds for"], "gpu": gpu_name}}))
+        handle = doubling(64, 128)
+        handle(*call.arguments)
+        assert handle.last.schedule == {"block": chosen}
+
+
+def test_where_copies_do_not_fit_a_call_says_so_and_goes_on(call, monkeypatch):
+    monkeypatch.setenv("FAKE_GPU", json.dumps({"cuMemAlloc": CUresult.CUDA_ERROR_OUT_OF_MEMORY.value}))
+    monkeypatch.setattr("tilekit.jit.held.nbytes", lambda arguments: 3_200_000_000)
+    handle = doubling(128, 64)
+    with pytest.warns(UserWarning, match=r"copies of its arguments, 3.2 GB, do not fit .* the first schedule that"):
+        handle(*call.arguments)
+    assert handle.last.schedule == {"block": 128} and call.is_right()
+    with pytest.raises(ArgumentError) as caught:
+        handle.tune(*call.arguments)
+    assert caught.value.code == "TK636"
+
+
+def test_if_every_schedule_fails_to_run_the_first_says_why(call):
+    with pytest.raises(KernelError) as caught:
+        doubling(77, 99)(*call.arguments)
+    assert "it faulted on cuda:0" in caught.value.message
+    assert "all 2 schedules that compile fail to run" in str(caught.value)
+
+
+def test_one_schedule_is_not_tuned(call, monkeypatch):
+    monkeypatch.setattr(session, "tune", lambda *_, **__: pytest.fail("there is nothing to choose"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        handle = doubling(128)
+        handle(*call.arguments)
+    assert call.is_right()
+
+
+def test_an_interrupt_keeps_what_is_done(call, monkeypatch):
+    handle = doubling(128, 64, 256)
+    original = measure._time
+    seen = []
+
+    def interrupted(space, candidate, *rest):
+        seen.append(candidate.number)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return original(space, candidate, *rest)
+
+    monkeypatch.setattr(measure, "_time", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        handle.tune(*call.arguments)
+    handle(*call.arguments)
+    assert handle.last.schedule == handle.schedules.best.schedule
+    assert len(seen) == 2, "the call uses the best of what is done"
+    found = handle.tune(*call.arguments)
+    assert found.best.schedule == {"block": 64}
+    assert seen[0] not in seen[1:4], "what was measured is not measured again before the last rounds"
+
+
+def test_a_budget_ends_a_tuning(call):
+    found = doubling(64, 128, 256).tune(*call.arguments, budget=0.0)
+    assert found.best is None and State.MEASURED not in states(found).values()
