@@ -31,6 +31,7 @@ from tilekit.runtime.tensors import DeviceKind
 _CLOSE = 1.1
 _FINALISTS = 5
 _ROUNDS = 2
+_TICK_S = 0.2  # between what is told of progress
 _UNITS = {"": 1.0, "s": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
 
 
@@ -122,7 +123,7 @@ class Session:
 
     def _tell(self, results: dict[int, Measurement]) -> None:
         now = time.monotonic()
-        if now - self._begin < progress.PATIENCE_S or now - self._shown < 0.2:
+        if now - self._begin < progress.PATIENCE_S or now - self._shown < _TICK_S:
             return
         self._shown = now
         total = len(self.space.candidates)
