@@ -72,13 +72,13 @@ def test_last_is_what_ran_last_and_kernels_are_in_the_order_of_compiling():
     assert first.launches == 2
 
 
-def test_sizes_that_divide_by_16_get_wide_accesses():
+def test_a_size_that_divides_by_16_never_cuts_a_vector():
     handle = Fill(0.75, block=512)
     filled(handle, n=1600)
-    wide = handle.source
+    whole = handle.source
     filled(handle, n=1601)
-    assert "tk::store_global_16" in wide
-    assert "tk::store_global_16" not in handle.source
+    assert "tk::store_global_16" in whole and "} else {" not in whole
+    assert "tk::store_global_16" in handle.source and "} else {" in handle.source
 
 
 def test_what_hangs_on_a_kernel_says_so_before_any_compile():
