@@ -65,7 +65,7 @@ test-slow: $(ENVIRONMENT)  ## slow tests (a tenth of them: SLOW_SAMPLE=0.1 SEED=
 test-gpu: $(ENVIRONMENT)  ## tests on an NVIDIA GPU (with an interpreter of yours: PYTHON=python3)
 	@TILEKIT_REQUIRE=gpu $(PYTEST) -m gpu
 
-bench: $(ENVIRONMENT)  ## measure the budgets
+bench: $(ENVIRONMENT)  ## measure the budgets, and where there is a GPU our kernels beside their peers
 	@$(PYTHON) -m benchmarks
 
 lint: ruff types imports  ## what CI checks without running: ruff, pyright, import floors
