@@ -22,9 +22,10 @@ def main(names: list[str]) -> int:
         return 2
     figures = dict(budgets.BUDGETS)
     if has_gpu:
-        from benchmarks import kernels, tensor_cores, tk_functions
+        from benchmarks import kernels, launch, tensor_cores, tk_functions
 
         figures["kernels"] = kernels.measure
+        figures["launch"] = launch.measure
         figures["tensor_cores"] = tensor_cores.measure
         figures["tk_functions"] = tk_functions.measure
     unknown = sorted(set(names) - set(figures))
