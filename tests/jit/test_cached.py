@@ -18,7 +18,7 @@ from tilekit.cache import fingerprint
 from tilekit.cache.fingerprint import stages
 from tilekit.diag import KernelError
 from tilekit.runtime import launch_cpu
-from tilekit.toolchain.host import HostCompiler
+from tilekit.toolchain.host import HostCompiler, require_compiler
 
 HELPERS = """\
 def larger(value):
@@ -113,6 +113,9 @@ def filled(tmp_path_factory, compiler) -> Path:
 @pytest.fixture
 def cache(tmp_path, filled, compiler, monkeypatch):
     monkeypatch.setattr(fingerprint, "compiler", lambda root: stages(compiler.package, root))
+    # one worker runs the kernels of all these caches
+    device = launch_cpu.cpu_device(filled, require_compiler())
+    monkeypatch.setattr(launch_cpu, "cpu_device", lambda root, compiler: device)
     before = dict(config.session_defaults())
     folder = tmp_path / "cache"
     shutil.copytree(filled, folder, symlinks=True)
@@ -308,7 +311,6 @@ def test_damage_anywhere_is_at_most_a_compile(cache, files):
 
 
 def test_a_cache_that_cannot_be_written_runs_every_kernel(files, tmp_path, cache, monkeypatch):
-    monkeypatch.setattr(launch_cpu, "_private_folder", lambda: cache)  # where the simulator is built already
     (tmp_path / "file").write_text("")
     option.cache_dir(tmp_path / "file" / "cache")
     with pytest.warns(UserWarning, match="TK911"):

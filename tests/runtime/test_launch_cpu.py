@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from tilekit.cpusim.build import INCLUDE
+from tilekit import config
+from tilekit.cpusim.build import INCLUDE, Runtime
 from tilekit.diag import ArgumentError, KernelError, LaunchError
+from tilekit.runtime import launch_cpu
 from tilekit.runtime.launch import COUNTERS
 from tilekit.runtime.launch_cpu import CpuDevice, CpuKernel, merge
 from tilekit.runtime.manifest import Manifest, Param
@@ -348,3 +350,19 @@ def test_a_number_too_large_for_its_parameter_is_refused(increment: CpuKernel) -
 def test_what_a_kernel_prints_comes_back(build: Build) -> None:
     kernel = build('if (i == 0) printf("n = %d\\n", n);', *INCREMENT_PARAMS)
     assert kernel.launch([torch.zeros(5), torch.zeros(5), 5]).printed == "n = 5\n"
+
+
+def test_where_the_cache_cannot_be_written_the_runtime_belongs_to_this_process(tmp_path, monkeypatch):
+    asked: list[Path] = []
+
+    def build(root: Path, compiler: HostCompiler) -> Runtime:
+        asked.append(root)
+        if len(asked) == 1:
+            raise config.unwritable_cache(root, OSError(30, "Read-only file system"))
+        return Runtime(root / "libtkcpu.so", 0.5)
+
+    monkeypatch.setattr(launch_cpu, "build_runtime", build)
+    monkeypatch.setattr(launch_cpu, "Simulator", lambda library: library)
+    device = CpuDevice(tmp_path, HostCompiler(("c++",), "1", ()))
+    assert asked == [tmp_path, launch_cpu._private_folder()]
+    assert device.build_seconds() == 0.5

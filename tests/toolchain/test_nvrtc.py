@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilekit import target
-from tilekit.diag import ConfigError, ToolchainError
+from tilekit.diag import ToolchainError
 from tilekit.toolchain import nvrtc, toolkit
 from tilekit.toolchain.binary import Options
 
@@ -137,11 +137,10 @@ def test_the_version_is_known_without_loading_the_library() -> None:
     assert words[2] == "False"
 
 
-def test_a_header_cache_that_cannot_be_written_is_a_sentence(include: Path, tmp_path: Path) -> None:
+def test_a_header_cache_that_cannot_be_written_is_no_reason_to_stop(include: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError) as caught:
-        nvrtc.compile(SCALE, target.SM90A, include=include, options=Options(tmp_path / "file" / "headers"))
-    assert caught.value.message == f"the cache folder {tmp_path}/file/headers cannot be written: Not a directory"
+    binary = nvrtc.compile(SCALE, target.SM90A, include=include, options=Options(tmp_path / "file" / "headers"))
+    assert binary.cubin.startswith(b"\x7fELF")
 
 
 class OldLibrary:

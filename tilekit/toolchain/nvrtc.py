@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import importlib
+import os
+import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from tilekit import config
 from tilekit.diag import ToolchainError
 from tilekit.target import Target
 from tilekit.toolchain import messages, toolkit
@@ -79,12 +83,8 @@ def _loaded_version(nvrtc: Any) -> str:
 def _header_arguments(numbers: tuple[int, int], header_cache: Path) -> list[str]:
     if numbers >= BUNDLED_HEADERS:
         # One folder a version: NVRTC empties a folder that another version has filled.
-        folder = header_cache / "nvrtc-{}.{}".format(*numbers)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise config.unwritable_cache(header_cache, error) from error
-        return [f"--use-bundled-headers={folder}"]
+        name = "nvrtc-{}.{}".format(*numbers)
+        return [f"--use-bundled-headers={_writable(header_cache, name) / name}"]
     folder = toolkit.headers()
     if folder is None:
         raise ToolchainError(
@@ -93,6 +93,22 @@ def _header_arguments(numbers: tuple[int, int], header_cache: Path) -> list[str]
             help="pip install 'nvidia-cuda-nvrtc>=13.3', which carries them, or set CUDA_HOME to a CUDA toolkit",
         )
     return [f"-I{folder}"]
+
+
+def _writable(folder: Path, name: str) -> Path:
+    """The folder, if it has this file or can get it; else one that ends with this process."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if (folder / name).exists() or os.access(folder, os.W_OK):
+        return folder
+    return _private_folder()
+
+
+@functools.cache
+def _private_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="tilekit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @functools.cache
