@@ -13,9 +13,13 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilekit.jit import observer
 from tilekit.runtime.launch import LaunchStats
+
+if TYPE_CHECKING:
+    from tilekit.jit.tuning.schedules import Schedules
 
 # a launch says nothing before it took so long, unless it is known to take longer still
 PATIENCE_S = 1.0
@@ -73,6 +77,33 @@ class LaunchProgress(Underway):
         is_late = 0.0 < self.timeout_s < self.seconds + self.left
         end = f": stopped at {self.timeout_s:g} s unless tilekit.option.cpu.timeout(…) allows more" if is_late else ""
         return f"{self.script}: {count}, about {duration(self.left)} left{end}"
+
+
+@dataclass(frozen=True)
+class TuningProgress(Underway):
+    """A tuning under way: how many candidates are compiled and how many measured, of how many.
+
+    `left` is a guess in seconds; `table` shows every candidate as it is now.
+    """
+
+    script: str
+    compiled: int
+    measured: int
+    total: int
+    left: float | None
+    best: str | None
+    table: Schedules
+
+    @property
+    def share(self) -> float:
+        return (self.compiled + self.measured) / (2 * self.total)
+
+    @property
+    def words(self) -> str:
+        parts = [f"{self.script}: {self.compiled} of {self.total} compiled, {self.measured} measured"]
+        if self.left is not None:
+            parts.append(f"about {duration(self.left)} left")
+        return ", ".join([*parts, *([] if self.best is None else [f"best {self.best}"])])
 
 
 class Launching(AbstractContextManager["Launching"]):

@@ -25,6 +25,7 @@ from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.running import PlainCells, RunningCell
 from tilekit.notebook.summary import not_edited
+from tilekit.notebook.tuning import TuningPlots
 from tilekit.runtime import device
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Extension:
         self._used: weakref.WeakValueDictionary[Identity, Kernel] = weakref.WeakValueDictionary()
         self._magic = as_magic(self)
         self._plain_cells = observer.observing(PlainCells(shell, lambda: bool(self.running)))
+        self._plots = observer.observing(TuningPlots(shell))
 
     def open(self) -> None:
         shell = self.shell
@@ -81,6 +83,7 @@ class Extension:
         sources.set_display(self.display_name)
         self.edits.open()
         self._plain_cells.__enter__()
+        self._plots.__enter__()
         if displays.is_live(shell):
             displays.take_errors(shell)
 
@@ -98,6 +101,7 @@ class Extension:
         sources.set_display(None)
         self.edits.close()
         self._plain_cells.__exit__(None, None, None)
+        self._plots.__exit__(None, None, None)
 
     # ------------------------------------------------------------------------------------------------ rewriting a cell
 

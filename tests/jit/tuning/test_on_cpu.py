@@ -13,8 +13,8 @@ from tests.caches import new_cache
 from tilekit import config, float32, int32, option
 from tilekit.diag import ArgumentError, LanguageError
 from tilekit.jit import observer, progress
+from tilekit.jit.progress import TuningProgress
 from tilekit.jit.tuning import measure, session, space
-from tilekit.jit.tuning.session import TuningProgress
 from tilekit.jit.tuning.space import State
 from tilekit.utils import cdiv
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from tilekit.diag import errors
 from tilekit.jit import progress
-from tilekit.jit.progress import Underway
+from tilekit.jit.progress import TuningProgress
 from tilekit.jit.tuning import schedules, table
 from tilekit.jit.tuning.measure import Measure, measure_on
 from tilekit.jit.tuning.schedules import Schedules
@@ -33,33 +33,6 @@ _FINALISTS = 5
 _ROUNDS = 2
 _TICK_S = 0.2  # between what is told of progress
 _UNITS = {"": 1.0, "s": 1.0, "seconds": 1.0, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
-
-
-@dataclass(frozen=True)
-class TuningProgress(Underway):
-    """A tuning under way: how many candidates are compiled and how many measured, of how many.
-
-    `left` is a guess in seconds; `table` shows every candidate as it is now.
-    """
-
-    script: str
-    compiled: int
-    measured: int
-    total: int
-    left: float | None
-    best: str | None
-    table: Schedules
-
-    @property
-    def share(self) -> float:
-        return (self.compiled + self.measured) / (2 * self.total)
-
-    @property
-    def words(self) -> str:
-        parts = [f"{self.script}: {self.compiled} of {self.total} compiled, {self.measured} measured"]
-        if self.left is not None:
-            parts.append(f"about {progress.duration(self.left)} left")
-        return ", ".join([*parts, *([] if self.best is None else [f"best {self.best}"])])
 
 
 @dataclass
@@ -121,9 +94,10 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------------- what is told
 
-    def _tell(self, results: dict[int, Measurement]) -> None:
+    def _tell(self, results: Mapping[int, Measurement], *, now_or_never: bool = False) -> None:
         now = time.monotonic()
-        if now - self._begin < progress.PATIENCE_S or now - self._shown < _TICK_S:
+        is_early = now - self._begin < progress.PATIENCE_S or now - self._shown < _TICK_S
+        if is_early and not (now_or_never and self._shown):
             return
         self._shown = now
         total = len(self.space.candidates)
@@ -142,12 +116,14 @@ class Session:
             )
         )
 
-    def _best(self, results: dict[int, Measurement]) -> str | None:
+    def _best(self, results: Mapping[int, Measurement]) -> str | None:
         number = best_of(results)
         cost = None if number is None else results[number].cost
         return None if cost is None else table.cost_words(cost, self.space.unit)
 
     def close(self) -> None:
+        """Tell how it ended, if it told anything."""
+        self._tell(self.space.measured.get(self.key, {}), now_or_never=True)
         if self._shown:
             progress.tell(None)
 
