@@ -132,9 +132,11 @@ class JitInstance:
                 self.sources,
                 _gpus,
             )
+            return Specialized.of(made.program)
         except TilekitError as error:
             return FailedSchedule(self.schedules[number], error)
-        return Specialized.of(made.program)
+        except RecursionError:  # its text may nest deeper than what it was made of
+            return FailedSchedule(self.schedules[number], errors.too_deep().with_sources(self.sources))
 
     def kernel(self, machine: Machine, number: int | None = None) -> Kernel:
         """The kernel of one schedule for this machine; without a number, of the first schedule that compiles."""
