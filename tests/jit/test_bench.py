@@ -2,9 +2,11 @@
 """A kernel beside its peers, by a clock of the tests' own: a call takes a millisecond, and what it says beside."""
 
 import doctest
+import importlib
 import json
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from tilekit.jit.benched import duration
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.runtime import benchmark
 from tilekit.runtime.benchmark import ClockTimer
+from tilekit.toolchain import host
 
 N = 64
 
@@ -188,6 +191,17 @@ def test_numpy_arrays_are_measured_too(world, add):
     x, y, z = np.random.rand(3, N).astype(np.float32)
     result = add.bench(N, x, y, z, against={"numpy": np.add})
     assert "results compared with numpy in float64" in result.notes and not rows(result)["numpy"].failed
+
+
+def test_without_a_compiler_the_evaluator_is_measured_and_says_so(world, args, monkeypatch):
+    class Mute(Add):
+        pass
+
+    monkeypatch.setattr(host, "find_compiler", lambda: None)
+    with pytest.warns(UserWarning, match="evaluator"):
+        result = Mute().bench(*args, against={"torch": torch.add}, rounds=1)
+    assert [(row.name, row.bytes, row.failed) for row in result.rows] == [("Mute", 768, ""), ("torch", 768, "")]
+    assert result.notes[0].startswith("these are times of the NumPy evaluator")
 
 
 # --------------------------------------------------------------------------------------------------------------- peers
@@ -470,6 +484,18 @@ def test_a_time_has_three_digits():
 def test_the_example_of_the_docstring_runs():
     (example,) = doctest.DocTestFinder().find(InstantiatedScript.bench, "bench", globs={})
     assert example.examples and doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
+    code = "".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    monkeypatch.setattr(benchmark, "_MOST_CALLS", 1)
+    (tmp_path / "page_of_measuring.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("page_of_measuring")
+    assert [(row.name, row.failed) for row in module.result.rows] == [("Scale", ""), ("torch", "")]
+    assert [row.size for row in module.over_sizes.rows] == ["1024", "1024", "4096", "4096"]
+    assert len(module.frame) == 4 and [line.name for line in module.figure.data] == ["torch", "Scale"]
 
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU

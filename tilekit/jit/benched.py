@@ -271,7 +271,7 @@ class Bench:
         width = 0.0 if not row.seconds else 90 * row.seconds / max(times)
         bar = f'<span style="{_BAR};width:{width:.0f}px;{_OURS if row.is_ours else _THEIRS}"></span>' if width else ""
         rule = f";border-top:1px solid {_LINE}" if before is not None and before.size != row.size else ""
-        return f'<tr style="background:none{rule}">{cells}<td style="{_CELL}">{bar}</td></tr>'
+        return f'<tr style="background:none{rule}">{cells}<td style="{_CELL};vertical-align:middle">{bar}</td></tr>'
 
     def _columns(self) -> list[tuple[str, str]]:
         """The title of each column that says something here, and how its cells are aligned."""

@@ -8,9 +8,11 @@ wrote where the kernel writes.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,8 +54,7 @@ class Subject:
     @property
     def nbytes(self) -> int | None:
         """What the kernel reads and writes, as far as the manifest says; None where an argument is an address."""
-        params = self._params()
-        if any(param.is_pointer and not tensors.is_tensor(self.args[i]) for i, param in params):
+        if any(param.is_pointer and not tensors.is_tensor(self.args[i]) for i, param in self._params):
             return None
         windows = [(tensors.facts(self.args[i]).window, param) for i, param in self._tensors()]
         return sum((end - begin) * (param.read + param.written) for (begin, end), param in windows)
@@ -103,24 +104,28 @@ class Subject:
         """A number, or what a function makes of the arguments."""
         return float(value(*_given(value, self.args, self.inputs(self.args)))) if callable(value) else value
 
+    @cached_property
     def _params(self) -> list[tuple[int, Param]]:
-        compiled = self.kernel.compiled
-        if compiled is None:  # the evaluator runs it, and nobody has looked what it reads
-            return [
-                (i, Param(f"argument {i}", "void_p", True)) for i in self.positions if tensors.is_tensor(self.args[i])
-            ]
-        return list(zip(self.positions, compiled.manifest.params, strict=True))
+        return list(zip(self.positions, params_of(self.kernel), strict=True))
 
     def _tensors(self) -> list[tuple[int, Param]]:
-        return [(i, param) for i, param in self._params() if tensors.is_tensor(self.args[i])]
+        return [(i, param) for i, param in self._params if tensors.is_tensor(self.args[i])]
+
+
+def params_of(kernel: Kernel) -> Sequence[Param]:
+    """The parameters of a kernel, and what it does behind its pointers: also of one that the evaluator runs."""
+    if kernel.compiled is not None:
+        return kernel.compiled.manifest.params
+    # the compiler up to its text, which only machines without a C++ compiler need here
+    drivers, scalar = (importlib.import_module(f"tilekit.{name}") for name in ("drivers", "lowir.scalar"))
+    lowered = drivers.generate_source(kernel.program, kernel.machine.target)[1]
+    return [Param(scalar.name_hint(p.var), scalar.dtype_of(p.var).name, p.written, p.read) for p in lowered.params]
 
 
 def refuse_others(kernel: Kernel, arguments: Sequence[Any]) -> None:
     """Refuse arguments that a kernel was not compiled for: too few, or less divisible than those that it was for."""
     function = kernel.program.function
-    params = [f"argument {i}" for i in range(len(function.params))]
-    if kernel.compiled is not None:
-        params = [param.name for param in kernel.compiled.manifest.params]
+    params = [param.name for param in params_of(kernel)]
     if len(arguments) != len(params):
         raise errors.ArgumentError(
             "TK626", f"{kernel.name} is launched with ({', '.join(params)}), not with {len(arguments)} arguments"
