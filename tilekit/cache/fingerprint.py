@@ -44,6 +44,7 @@ FRONTEND = (
     "dtypes.py",
     "ir",
     "jit/arguments.py",
+    "jit/assumed.py",
     "jit/script.py",
     "jit/specialized.py",
     "lang",

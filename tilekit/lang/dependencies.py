@@ -31,7 +31,6 @@ from tilekit.diag.errors import TilekitError
 from tilekit.dtypes import DataType, PointerType
 from tilekit.lang import source
 
-_OURS = "tilekit"
 # modules whose functions give the same answer to the same question
 _PURE = ("cmath", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "typing")
 _OUR_PURE = ("tilekit.dtypes", "tilekit.target", "tilekit.lang", "tilekit.ir", "tilekit.lowir")
@@ -193,7 +192,7 @@ class _Walk:
         """An object of a class written in Python that is nothing but its attributes."""
         kind = _kind(value)
         names: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ()))
-        if names and (_is_part_of(kind.__module__, _OURS) or kind.__basicsize__ == _slots_size(len(names))):
+        if names and (_is_ours(kind.__module__) or kind.__basicsize__ == _slots_size(len(names))):
             state: dict[str, Any] = {name: getattr(value, name) for name in names}
         elif kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(value, "__dict__"):
             state = cast("dict[str, Any]", vars(value))
@@ -220,7 +219,7 @@ class _Walk:
         module = function.__module__ or ""
         if (known := self._known(function)) is not None:
             return known
-        if _is_part_of(module, _OURS):
+        if _is_ours(module):
             return self._ours(function, module)
         if _is_numpy(module) or (_is_standard(module) and module.partition(".")[0] in _PURE):
             return _versioned(f"{module}.{function.__qualname__}", module)
@@ -272,7 +271,7 @@ class _Walk:
                 return f"{'.'.join(way[: number + 1])} missing"
             found = getattr(found, attribute)
         text = self.value(found, f"{path} in {place}")
-        if not isinstance(found, (FunctionType, type)) and not _is_part_of(path, _OURS):
+        if not isinstance(found, (FunctionType, type)) and not _is_ours(path):
             self.found.parts[f"global {path}"] = text
         return f"{'.'.join(way)} {text}"
 
@@ -294,7 +293,7 @@ class _Walk:
         module = cls.__module__
         if (known := self._known(cls)) is not None:
             return known
-        if not _is_python(cls) or _is_part_of(module, _OURS) or _is_standard(module) or _is_numpy(module):
+        if not _is_python(cls) or _is_ours(module) or _is_standard(module) or _is_numpy(module):
             return _versioned(f"class {module}.{cls.__qualname__}", module)
         name = self._name(cls, f"class {cls.__qualname__.rpartition('<locals>.')[2]}")
         if type(cls).__name__ not in _METACLASSES:
@@ -472,6 +471,11 @@ def _is_part_of(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
+def _is_ours(module: str) -> bool:
+    """Whether it is the compiler's; kernels that come with it are like anybody's."""
+    return _is_part_of(module, "tilekit") and not _is_part_of(module, "tilekit.kernels")
+
+
 def _is_standard(module: str) -> bool:
     """Whether a module is Python's own, and no other of the same name."""
     if module.partition(".")[0] not in sys.stdlib_module_names or module in ("", "__main__", "builtins"):
@@ -487,7 +491,7 @@ def _is_numpy(module: str) -> bool:
 def _versioned(name: str, module: str) -> str:
     """With the version of the package that the module belongs to, where it has one."""
     package = sys.modules.get(module.partition(".")[0])
-    version: Any = None if package is None or package.__name__ == _OURS else getattr(package, "__version__", None)
+    version: Any = None if package is None or package.__name__ == "tilekit" else getattr(package, "__version__", None)
     return name if version is None else f"{name} {version}"
 
 
