@@ -14,7 +14,7 @@ import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.diag import ArgumentError
-from tilekit.jit import arguments
+from tilekit.jit import arguments, dispatch
 from tilekit.runtime.launch import LAUNCHED
 from tilekit.runtime.launch_cuda import CudaKernel
 
@@ -159,6 +159,16 @@ def test_the_arguments_are_remembered_and_their_memory_is_not_kept(scale):
     del x
     gc.collect()
     assert gone() is None
+
+
+def test_a_kernel_called_with_ever_new_constants_does_not_grow_without_end(scale, monkeypatch):
+    monkeypatch.setattr(dispatch, "_MOST_KNOWN", 3)
+    x, y = torch.randn(100), torch.empty(100)
+    for factor in (2.0, *map(float, range(20, 30)), 2.0):
+        scale._dispatch.learn((100, factor, x, y), scale.last)
+        assert len(scale._dispatch._known) <= 3
+    scale._dispatch.forget()
+    assert is_scaled(scale, 2.0) and is_scaled(scale, 2.0)
 
 
 def test_threads_may_call_the_same_kernel(scale):

@@ -34,6 +34,8 @@ Probe: TypeAlias = "Callable[[Sequence[Any]], Probed | None]"
 
 # how often a kernel on a GPU looks whether someone deleted it from the cache
 _LOOK_SECONDS = 0.05
+# a kernel that is called with ever new values starts to forget
+_MOST_KNOWN = 4096
 
 
 def probe_of(params: CallParameters, arguments: Sequence[Any], *, by_value: bool = False) -> Probe | None:
@@ -193,6 +195,8 @@ class Dispatch:
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return
         if probed is not None and probed[0][0] is not None and isinstance(kernel.runner, (CudaKernel, CpuRunner)):
+            if len(self._known) >= _MOST_KNOWN:
+                self.forget()
             options = dict(config.session_defaults())
             self._known[probed[0]] = Ready(kernel, kernel.runner, options, session.chosen_target())
 
