@@ -159,17 +159,18 @@ class _OneSize:
                 self._found.conditions.append(watch.conditions)
 
     def _row(self, subject: Subject, name: str, *, ours: bool = False) -> Row:
-        asked = self._asked
-        amounts: dict[str, float | None] = {}
-        for what, value in (("flops", asked.flops), ("bytes", asked.bytes)):
-            try:
-                amounts[what] = None if value is None else subject.amount(value)
-            except Exception as error:
-                raise _refused(self._found.script, f"{what} fails: {words(error)}") from error
-        if asked.flops is None and asked.bytes is None:
-            amounts["bytes"] = subject.nbytes
+        flops, nbytes = (self._amount(subject, what) for what in ("flops", "bytes"))
+        if flops is None and nbytes is None:
+            nbytes = subject.nbytes
         schedule = dict(subject.kernel.schedule) if ours else {}
-        return Row(self._size.label, self._size.number, name, ours, schedule, **amounts)
+        return Row(self._size.label, self._size.number, name, ours, schedule, flops, nbytes)
+
+    def _amount(self, subject: Subject, what: str) -> float | None:
+        value: Amount = getattr(self._asked, what)
+        try:
+            return None if value is None else subject.amount(value)
+        except Exception as error:
+            raise _refused(self._found.script, f"{what} fails: {words(error)}") from error
 
     # ------------------------------------------------------------------------------------------------------ right first
 

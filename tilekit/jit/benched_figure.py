@@ -22,14 +22,13 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
 def figure(bench: Bench) -> go.Figure:
     """A line for each program."""
     of, unit = _measure(bench)
-    names = list(dict.fromkeys(row.name for row in bench.rows))
-    ours = {row.name for row in bench.rows if row.is_ours}
+    programs = list(dict.fromkeys((row.name, row.is_ours) for row in bench.rows))
     is_numeric = all(row.number is not None and row.number > 0 for row in bench.rows)
     made = go.Figure()
     # ours last, so that it lies above the others, and first in the legend
-    for place, name in sorted(enumerate(names), key=lambda pair: pair[1] in ours):
-        rows = [row for row in bench.rows if row.name == name and row.timing is not None]
-        color = ACCENT if name in ours else _GRAYS[place % len(_GRAYS)]
+    for place, (name, is_ours) in sorted(enumerate(programs), key=lambda pair: pair[1][1]):
+        rows = [row for row in bench.rows if (row.name, row.is_ours) == (name, is_ours) and row.timing is not None]
+        color = ACCENT if is_ours else _GRAYS[place % len(_GRAYS)]
         made.add_trace(
             go.Scatter(
                 name=name,
@@ -37,8 +36,8 @@ def figure(bench: Bench) -> go.Figure:
                 mode="lines+markers",
                 x=[row.number if is_numeric else row.size for row in rows],
                 y=[getattr(row, of) * (1e3 if of == "seconds" else 1.0) for row in rows],
-                line={"color": color, "width": 2.5 if name in ours else 1.5, "dash": _dash(place, name in ours)},
-                marker={"color": color, "size": 7 if name in ours else 6, "symbol": _SYMBOLS[place % len(_SYMBOLS)]},
+                line={"color": color, "width": 2.5 if is_ours else 1.5, "dash": _dash(place, is_ours)},
+                marker={"color": color, "size": 7 if is_ours else 6, "symbol": _SYMBOLS[place % len(_SYMBOLS)]},
                 customdata=[_times(row) for row in rows],
                 hovertemplate=f"{name} at %{{x}}<br>%{{y:,.4g}} {unit}<br>%{{customdata}}<extra></extra>",
             )
