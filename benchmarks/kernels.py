@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
+from benchmarks import rounds
 from tests.kernels.test_layer_norm import LAYER_NORM
 from tests.kernels.test_rms_norm import RMS_NORM
 from tests.kernels.test_softmax import SOFTMAX
 from tests.kernels.test_transpose import TRANSPOSE
 from tests.kernels.test_vector_add import ADD
-from tilekit.runtime import benchmark
-
-WARMUP, REPEAT = 5, 20
+from tilekit.runtime.benchmark import CudaTimer
 
 Case = tuple[str, Callable[[], object], dict[str, Callable[[], object]], Callable[[], float], int]
 
@@ -87,16 +86,14 @@ def cases() -> Iterator[Case]:
 def measure() -> dict[str, Any]:
     """Per case: relative error, milliseconds of ours and of each peer, and the bandwidth that ours reached."""
     found: dict[str, Any] = {}
+    timer = CudaTimer(torch.cuda.current_device())
     for name, ours, peers, error, nbytes in cases():
         ours()
         torch.cuda.synchronize()
         row: dict[str, Any] = {"relative_error": error()}
-        times = {
-            peer: benchmark.measure(run, warmup=WARMUP, repeat=REPEAT).median
-            for peer, run in {"tilekit": ours, **peers}.items()
-        }
-        row |= {f"{peer}_ms": round(1e3 * seconds, 4) for peer, seconds in times.items()}
-        row["tilekit_gb_s"] = round(nbytes / times["tilekit"] / 1e9, 1)
+        times = {peer: reading.ms for peer, reading in rounds.in_turn({"tilekit": ours, **peers}, timer).items()}
+        row |= {f"{peer}_ms": round(ms, 4) for peer, ms in times.items()}
+        row["tilekit_gb_s"] = round(nbytes / times["tilekit"] / 1e6, 1)
         row["time_over_torch"] = round(times["tilekit"] / times["torch"], 3)
         found[name] = row
     return found

@@ -13,13 +13,12 @@ from typing import Any
 import torch
 from torch.nn.functional import linear, scaled_dot_product_attention
 
+from benchmarks import rounds
 from tests.kernels import test_int8_matmul
 from tests.kernels.attention import test_flash_attention, test_paged_attention
 from tests.kernels.matmul import scripts, test_matmul_epilogue, test_matmul_tf32
 from tilekit import bfloat16, float16
-from tilekit.runtime import benchmark
-
-WARMUP, REPEAT = 5, 20
+from tilekit.runtime.benchmark import CudaTimer
 
 
 @dataclass(frozen=True)
@@ -169,13 +168,15 @@ def paged_attentions() -> Iterator[Case]:
 def measure() -> dict[str, Any]:
     """Per case: relative error, milliseconds of ours and of torch's, and how fast ours computed."""
     found: dict[str, Any] = {}
+    timer = CudaTimer(torch.cuda.current_device())
     for case in (*matmuls(), *attentions(), *paged_attentions()):
         case.ours()
         torch.cuda.synchronize()
         row: dict[str, Any] = {"relative_error": case.error()}
-        ours, torchs = (benchmark.measure(run, warmup=WARMUP, repeat=REPEAT).median for run in (case.ours, case.torchs))
-        row |= {"tilekit_ms": round(1e3 * ours, 4), "torch_ms": round(1e3 * torchs, 4)}
-        row["tilekit_tflops"] = round(case.operations / ours / 1e12, 1)
+        readings = rounds.in_turn({"tilekit": case.ours, "torch": case.torchs}, timer)
+        ours, torchs = readings["tilekit"].ms, readings["torch"].ms
+        row |= {"tilekit_ms": round(ours, 4), "torch_ms": round(torchs, 4)}
+        row["tilekit_tflops"] = round(case.operations / ours / 1e9, 1)
         row["time_over_torch"] = round(ours / torchs, 3)
         found[case.name] = row
     return found
