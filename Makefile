@@ -20,6 +20,9 @@ TESTS ?=
 WORKERS ?= 2
 PYTEST := $(PYTHON) -m pytest $(TESTS)
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
+# those of the browser come last, and alone: Playwright keeps the event loop of its process
+ALL_TESTS := status=0; $(PYTEST) --ignore=tests/browser $(SIDE_BY_SIDE) || status=1; \
+	$(PYTEST) tests/browser || status=1; exit $$status
 PORT ?= 8888
 SLOW_SAMPLE ?= 1
 SEED ?= 0
@@ -47,16 +50,9 @@ smoke: $(ENVIRONMENT)  ## a tuned matmul in the evaluator, in the CPU simulator,
 	@$(PYTHON) -m pytest -q -m 'not slow' tests/kernels/matmul/test_matmul_v2.py
 
 test: $(ENVIRONMENT)  ## smoke, then default, nvcc and browser tests (one file: make test TESTS=tests/ir/test_x.py)
+	@$(if $(TESTS),,$(MAKE) smoke)
 	@.ci/system-packages g++ chromium
-ifeq ($(TESTS),)
-	@$(MAKE) smoke
-	@status=0; \
-	$(PYTEST) --ignore=tests/browser $(SIDE_BY_SIDE) || status=1; \
-	$(PYTEST) tests/browser || status=1; \
-	exit $$status
-else
-	@$(PYTEST)
-endif
+	@$(if $(TESTS),$(PYTEST),$(ALL_TESTS))
 
 test-slow: $(ENVIRONMENT)  ## slow tests (a tenth of them: SLOW_SAMPLE=0.1 SEED=7)
 	@.ci/system-packages g++ chromium
