@@ -160,7 +160,7 @@ class InstantiatedScript:
             values = arguments.bind(self.script_name, self.parameters, args, kwargs)
             here = [value.cpu() if getattr(value, "is_cuda", False) else value for value in values]
             call = arguments.check(self.script_name, self.parameters, here)
-            kernel = self._instance(call.key).kernel(self._machine(Device(DeviceKind.CPU)))
+            kernel = self._kernel(call, tunes=False)
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel
             return kernel.check(*call.launch, blocks=blocks, seed=seed)
@@ -202,7 +202,7 @@ class InstantiatedScript:
             if args is None:
                 return self._last("last call").watch(name, block=block, line=line, step=step)
             call = self._checked(args, {})
-            self.last = self._instance(call.key).kernel(self._machine(call.device))
+            self.last = self._kernel(call, tunes=False)
             return self.last.watch(name, block=block, line=line, step=step, args=call.launch)
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
@@ -308,14 +308,15 @@ class InstantiatedScript:
             return known
         return importlib.import_module("tilekit.jit.tuning.schedules").untried(self._schedules, self.script_name)
 
-    def _kernel(self, call: arguments.Call) -> Kernel:
-        """The kernel for a call: of the schedule that tuning has found, which a first call on a GPU does."""
+    def _kernel(self, call: arguments.Call, *, tunes: bool = True) -> Kernel:
+        """The kernel for a call: of the schedule that tuning has found; a first call on a GPU `tunes`, a look does not."""
         instance, machine = self._instance(call.key), self._machine(call.device)
         if len(self._schedules) == 1:
             return instance.kernel(machine)
         # who has one schedule never needs this
         session = importlib.import_module("tilekit.jit.tuning.session")
-        number = session.choose(instance.space(machine), self._tuning_key(call), self.tuned, call.launch)
+        given = call.launch if tunes else None
+        number = session.choose(instance.space(machine), self._tuning_key(call), self.tuned, given)
         return instance.kernel(machine, number)
 
     def _tuning_key(self, call: arguments.Call) -> tuple[tuple[str, int], ...]:

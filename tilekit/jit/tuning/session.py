@@ -164,13 +164,14 @@ def compile_all(space: Space, jobs: int | None = None) -> None:
         raise space.error_of_all()
 
 
-def choose(space: Space, key: Key, loaded: Tuned, arguments: Sequence[Any]) -> int | None:
+def choose(space: Space, key: Key, loaded: Tuned, arguments: Sequence[Any] | None) -> int | None:
     """The schedule for a call; None for the first that compiles.
 
-    A call on a GPU with a new tuning key waits for its tuning; on the CPU that would take longer than what is gained.
+    A call on a GPU with a new tuning key waits for its tuning on these arguments, if there are some. On the CPU that
+    would take longer than what is gained.
     """
     number = chosen(space, key, loaded)
-    if number is not None or space.machine.device.kind is not DeviceKind.CUDA:
+    if number is not None or arguments is None or space.machine.device.kind is not DeviceKind.CUDA:
         return number
     with space.tuning:
         number = chosen(space, key, loaded)  # of a thread that was faster

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tuning whose schedules are compiled by the processes of a real dask cluster."""
+
+import pytest
+import torch
+
+from tests.caches import new_cache
+from tests.jit.tuning.test_on_cpu import Staged
+from tilekit import config, option
+
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+
+@pytest.fixture
+def client(tmp_path):
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as connected,
+    ):
+        yield connected
+
+
+@pytest.mark.slow
+def test_a_cluster_compiles_and_its_programs_are_here(client, tmp_path):
+    before = dict(config.session_defaults())
+    folder = new_cache(tmp_path / "cache")
+    option.cache_dir(folder)
+    try:
+        Staged.__dict__.get("_handles", {}).clear()
+        handle = Staged()
+        x, y = torch.randn(1000), torch.zeros(1000)
+        found = handle.tune(1000, x, y, executor=client.get_executor())
+        assert found.best is not None and found.best.schedule == {"block": 32, "passes": 1}
+        assert len(list((folder / "programs").iterdir())) == 4
+        handle(1000, x, y)
+        assert torch.equal(x, y) and handle.last.schedule == found.best.schedule
+        compiled = client.run(lambda: "tilekit.drivers" in __import__("sys").modules)
+        assert any(compiled.values()), "they were compiled there"
+        assert not any(client.run(lambda: "torch" in __import__("sys").modules).values())
+    finally:
+        config.clear_session_defaults()
+        for name, value in before.items():
+            config.set_session_default(name, value)
