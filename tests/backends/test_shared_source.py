@@ -45,6 +45,19 @@ def test_what_depends_on_the_thread_alone_is_computed_before_the_loops(name):
                 assert "tid" not in offset, line
 
 
+@pytest.mark.parametrize("name", ["matmul_v3", "matmul_v4", "matmul_v6_linear", "matmul_tf32", "flash", "paged"])
+def test_what_a_thread_adds_to_addresses_of_a_tile_is_added_once(name):
+    offsets = re.findall(r"tk::cp_async_\w+\([^,]*, &\w+\[([^\[\]]+)\]", source_of(name))
+    assert len(offsets) >= 2
+    assert {word for offset in offsets for word in re.findall(r"[A-Za-z_]\w*", offset)} <= {"int64_t", "r"}
+
+
+def test_a_slice_inside_the_period_of_a_swizzle_is_a_variable_of_the_thread():
+    code = "\n".join(code_of(source_of("matmul_v6")))
+    assert re.search(r"int32_t sa_begin = sa_swizzled\w* \^ \d+;|begin = sa_swizzled\w* \^", code)
+    assert ">> 3" not in code[code.index("for (int32_t depth_count") :]
+
+
 @every_kernel
 def test_a_barrier_stands_where_the_kernel_asks_for_one_and_nowhere_else(name):
     text = source_of(name)
