@@ -95,8 +95,7 @@ def _checked(
     one: str, kind: str, dtype: object, shape: Sequence[object], layout: RegisterLayout | SharedLayout | None
 ) -> tuple[int, ...]:
     """The extents of a new tensor; raises where type, shape and layout make none."""
-    if not isinstance(dtype, DataType):
-        raise errors.LanguageError("TK215", f"{one} needs a type such as float32, got {dtype!r}")
+    _check_element(one, dtype)
     extents = tuple(extent for extent in shape if _is_extent(extent))
     if len(extents) != len(shape):
         raise errors.LanguageError(
@@ -107,6 +106,25 @@ def _checked(
     if layout is not None and tuple(layout.shape) != extents:
         raise errors.LayoutError("TK301", f"a layout of shape {list(layout.shape)} cannot hold {list(extents)}")
     return extents
+
+
+def _check_element(one: str, dtype: object) -> None:
+    if not isinstance(dtype, DataType):
+        raise errors.LanguageError("TK215", f"{one} needs a type such as float32, got {dtype!r}")
+    if dtype.is_vector():
+        raise errors.LanguageError(
+            "TK215", f"{one} has elements of one number each, not of {dtype}", help="give it one more dimension"
+        )
+
+
+def check_bytes(one: str, dtype: DataType) -> None:
+    """Refuse memory whose elements are no whole bytes."""
+    if dtype.is_subbyte():
+        raise errors.LanguageError(
+            "TK203",
+            f"{one} has elements of whole bytes, and {dtype} has {dtype.nbits} bits",
+            help="hold several of them in a uint8, and take them apart with >> and &",
+        )
 
 
 def _is_extent(value: object) -> TypeGuard[int]:
@@ -145,6 +163,7 @@ class GlobalTensor(Tensor):
 
     @staticmethod
     def create(dtype: DataType, layout: GlobalLayout, *, name: str = "") -> GlobalTensor:
+        _check_element("a global tensor", dtype)
         return GlobalTensor(dtype, layout, name=name)
 
     @property

@@ -76,13 +76,20 @@ def test_a_part_that_is_outside_for_certain_is_refused(lines, message):
         [S, "for i in range(i32(5)):", "    if i < i32(4):", f"        {row('i')}"],
         [S, "for i in range(i32(5)):", "    if i == n:", "        break", f"    {row('i')}"],
         [S, "for i in range(i32(5)):", "    if i == n:", "        return", f"    {row('i')}"],
-        [S, "for i in range(i32(5)):", "    while n < i32(0):", f"        {row('i')}"],
+        [
+            S,
+            "k: i32 = n",
+            "for i in range(i32(5)):",
+            "    while k < n:",
+            f"        {row('i')}",
+            "        k = k + i32(1)",
+        ],
         [S, "for i in range(i32(9)):", "    for j in range(n):", f"        {row('i')}"],
         # nothing comes to it
         [S, "for i in range(i32(0)):", f"    {row('i + i32(4)')}"],
         [S, "k: i32 = i32(1)", "if k < i32(1):", f"    {row('k + i32(3)')}"],
         [S, "k: i32 = i32(1)", "if k < i32(2):", "    pass", "else:", f"    {row('k + i32(3)')}"],
-        [S, "k: i32 = i32(1)", "while k < i32(1):", f"    {row('k + i32(3)')}"],
+        [S, "k: i32 = i32(1)", "j: i32 = n", "while j < n and k < i32(1):", f"    {row('k + i32(3)')}", "    j = n"],
         # the variable does not stay what it was first
         [S, "k: i32 = i32(4)", "k = n", row("k")],
         [S, "k: i32 = i32(0)", "for i in range(i32(5)):", f"    {row('k')}", "    k = (k + i32(1)) % i32(4)"],

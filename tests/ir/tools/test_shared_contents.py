@@ -30,6 +30,7 @@ def load(name: str) -> str:
     return f"y: f32[32] = load_shared({name})"
 
 
+PART = "part: f32[32] = register_tensor(init=f32(1.0))"
 HOLLOW = "is read before anything is stored in it or copied to it; its memory is made here, and holds nothing"
 
 
@@ -39,6 +40,10 @@ HOLLOW = "is read before anything is stored in it or copied to it; its memory is
         ([S, LOAD], f"line 2: s {HOLLOW} (line 1)"),
         ([S, row("r", "n"), load("r")], f"line 3: r {HOLLOW} (line 1)"),
         ([S, "v: Item[f32] = s[n, n]"], f"line 2: s {HOLLOW} (line 1)"),
+        (
+            [S, PART, row("r", "i32(1)"), row("q", "i32(2)"), "store_shared(r, part)", load("q")],
+            f"line 6: q {HOLLOW} (line 1)",
+        ),
         ([S, "print_tensor(s, msg='s')"], f"line 2: s {HOLLOW} (line 1)"),
         ([TILE, S, LOAD, "store_shared(s, a)"], f"line 3: s {HOLLOW} (line 2)"),
         ([TILE, S, "if n < i32(3):", f"    {LOAD}", "else:", "    store_shared(s, a)"], f"line 4: s {HOLLOW} (line 2)"),
@@ -58,6 +63,9 @@ def test_memory_that_nobody_wrote_before_is_not_read(lines, message):
         [TILE, S, "for i in range(n):", "    if i > i32(0):", f"        {LOAD}", "    store_shared(s, a)"],
         [TILE, S, row("r", "n"), "part: f32[32] = slice_register(a, offsets=[i32(0), i32(0)], dims=[1])",
          "store_shared(r, part)", LOAD],
+        [S, PART, row("r", "n"), row("q", "i32(2)"), "store_shared(r, part)", load("q")],
+        [S, PART, row("r", "i32(2)"), row("q", "i32(2)"), "store_shared(r, part)", load("q")],
+        [S, PART, row("r", "i32(1)"), "store_shared(r, part)", LOAD],
         # whoever has an address may write
         [S, "p: Item[~f32] = ~s[n, n]", LOAD],
     ],
@@ -181,7 +189,7 @@ def test_a_wait_that_never_waits_is_refused(lines, message):
         [G, S, COPY, WAIT_ALL, wait(0)],
         [G, S, COPY, COMMIT, wait(1), COMMIT],
         [G, S, COPY, "for i in range(n):", f"    {COMMIT}", wait(8)],
-        [G, S, COPY, "while n < i32(0):", f"    {COMMIT}", wait(8)],
+        [G, S, COPY, "k: i32 = n", "while k < i32(0):", f"    {COMMIT}", "    k = k + i32(1)", wait(8)],
     ],
 )
 def test_a_wait_that_may_wait_or_has_nothing_to_wait_for_is_accepted(lines):

@@ -417,6 +417,16 @@ AFTER = "is used after its memory was freed; it is freed here"
             ["k: i32 = n", "w: Global[f32[n, k]] = global_tensor(requires_clean=False)"],
             "line 2: the size of the workspace w uses k, which is no parameter",
         ),
+        (
+            [
+                "s: Shared[i32[4]] = shared_tensor()",
+                "p: Item[~i32] = ~s[n]",
+                "q: ~i32 = p",
+                "lock_semaphore(ptr=q, value=n)",
+            ],
+            "line 4: lock_semaphore needs a semaphore in global memory: nobody else sees shared memory; "
+            "make it with self.global_tensor(int32, […], requires_clean=True)",
+        ),
         ([G, "v: Item[i32] = g[n, n]"], "line 2: v is int32, but the element makes it float32"),
         ([G, "v: Item[~f16] = ~g[n, n]"], "line 2: v is ~float16, but the element makes it ~float32"),
         (

@@ -13,7 +13,7 @@ from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.layouts import LayoutContext, Layouts, part_of, vectors_of, whole_of
 from tilekit.ir.machine import Array, Machine, Steps
 from tilekit.ir.surface import Surface, axes, check_dims, check_offsets, describe, index, last_dims
-from tilekit.ir.tensor import RegisterTensor, SharedTensor
+from tilekit.ir.tensor import RegisterTensor, SharedTensor, check_bytes
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -23,6 +23,7 @@ class AllocateSharedInst(Instruction, opcode="shared_tensor", effects=PURE, orde
 
     @staticmethod
     def create(output: SharedTensor) -> AllocateSharedInst:
+        check_bytes("a shared tensor", output.dtype)
         return AllocateSharedInst(output)
 
     def execute(self, machine: Machine) -> Steps:

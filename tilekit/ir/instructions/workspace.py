@@ -11,7 +11,7 @@ from tilekit.dtypes import DataType
 from tilekit.ir.inst import PURE, Instruction, static
 from tilekit.ir.machine import Machine, Steps
 from tilekit.ir.surface import Surface, size
-from tilekit.ir.tensor import GlobalLayout, GlobalTensor
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, check_bytes
 from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr
 
@@ -26,6 +26,7 @@ class AllocateGlobalInst(Instruction, opcode="global_tensor", effects=PURE):
 
     @staticmethod
     def create(output: GlobalTensor, requires_clean: bool) -> AllocateGlobalInst:
+        check_bytes("a workspace", output.dtype)
         return AllocateGlobalInst(output, requires_clean)
 
     def execute(self, machine: Machine) -> Steps:

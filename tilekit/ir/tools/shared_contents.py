@@ -68,10 +68,16 @@ class _Part:
         """Whether the two have an element in common for certain."""
         if self.root is not other.root:
             return False
-        if self.is_whole or other.is_whole:
-            return True
+        return self.is_whole or other.is_whole or self._overlap(other) is True
+
+    def may_meet(self, other: _Part) -> bool:
+        """Whether the two may have an element in common."""
+        return self.root is other.root and self._overlap(other) is not False
+
+    def _overlap(self, other: _Part) -> bool | None:
+        """Whether the two boxes have an index in common; None where one of them is not known."""
         if self.box is None or other.box is None:
-            return False
+            return None
         return all(a.start < b.stop and b.start < a.stop for a, b in zip(self.box, other.box, strict=True))
 
 
@@ -93,9 +99,9 @@ class _Pending:
 
 @dataclass(frozen=True)
 class _State:
-    """The memory that something wrote on some path to here, and the copies that are pending on every one."""
+    """The parts that something wrote on some path to here, and the copies that are pending on every one."""
 
-    written: frozenset[SharedTensor] = frozenset()
+    written: frozenset[_Part] = frozenset()
     pending: Mapping[Instruction, _Pending] = field(default_factory=dict[Instruction, _Pending])
 
     def meet(self, other: _State) -> _State:
@@ -251,17 +257,19 @@ class _Reads:
 
     def write(self, tensor: SharedTensor) -> None:
         if self.state is not None:
-            self.state = replace(self.state, written=self.state.written | {self.parts[tensor].root})
+            self.state = replace(self.state, written=self.state.written | {self.parts[tensor]})
 
     def read(self, tensor: SharedTensor, span: Span | None) -> None:
         if self.state is None or self.silent:
             return
         part = self.parts[tensor]
         name = self.names.name(tensor if tensor.name or tensor is part.root else part.root)
-        if part.root not in self.state.written:
+        if not any(map(part.may_meet, self.state.written)):
+            is_named = tensor.name or all(part.root is not each.root for each in self.state.written)
+            what = name if is_named else f"this part of {name}"
             error = errors.VerificationError(
                 "TK193",
-                f"{name} is read before anything is stored in it or copied to it",
+                f"{what} is read before anything is stored in it or copied to it",
                 at=span,
                 help="fill it with self.store_shared or self.copy_async, and call self.sync() before it is read",
             )

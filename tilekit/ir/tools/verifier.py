@@ -18,6 +18,7 @@ from tilekit.dtypes import DataType, PointerType
 from tilekit.ir import stmt as stmts
 from tilekit.ir.func import Function
 from tilekit.ir.inst import REGISTRY, Instruction
+from tilekit.ir.instructions.semaphore import LockSemaphoreInst, ReleaseSemaphoreInst
 from tilekit.ir.instructions.shared import (
     AllocateSharedInst,
     FreeSharedInst,
@@ -100,6 +101,8 @@ class _FunctionVerifier:
         # whose memory a shared tensor shows, and where memory was freed
         self.memory_of: dict[SharedTensor, SharedTensor] = {}
         self.freed_at: dict[SharedTensor, Span | None] = {}
+        # pointers into shared memory
+        self.inside: set[Var] = set()
 
     # ------------------------------------------------------------------------------------------------- functions
 
@@ -177,6 +180,8 @@ class _FunctionVerifier:
                     )
                 self._item(tensor, offsets, stmt.span)
                 self._item_type(var, PointerType(tensor.dtype), stmt.span)
+                if isinstance(tensor, SharedTensor):
+                    self.inside.add(var)
             case stmts.BreakStmt():
                 if not self.breaks:
                     raise _error("TK191", "break stands outside of a loop", stmt.span)
@@ -256,6 +261,8 @@ class _FunctionVerifier:
 
     def _value(self, var: Var, value: Expr, span: Span | None) -> None:
         self._expr(value, span)
+        if not self.inside.isdisjoint(scalar.free_vars(value)):
+            self.inside.add(var)
         if (want := scalar.dtype_of(var)) != (have := scalar.dtype_of(value)):
             raise _error("TK191", f"{_name(var)} is {want}, but its value is {have}", span)
 
@@ -355,6 +362,11 @@ class _FunctionVerifier:
                             name = self._names.name(tensor)
                             message = f"the size of the workspace {name} uses {_name(var)}, which is no parameter"
                             raise _error("TK191", message, span)
+            case LockSemaphoreInst(ptr=ptr) | ReleaseSemaphoreInst(ptr=ptr):
+                if not self.inside.isdisjoint(scalar.free_vars(ptr)):
+                    message = f"{inst.opcode} needs a semaphore in global memory: nobody else sees shared memory"
+                    help = "make it with self.global_tensor(int32, […], requires_clean=True)"
+                    raise _error("TK215", message, span, help)
             case AnnotateLayoutInst(layout=RegisterLayout() as layout):
                 self._threads(layout, inst.inputs[0], span)
             case _:
