@@ -318,10 +318,11 @@ def overlapped(dtype=float16, out=None, transposed=False):
             self.steps = block_k // self.step
 
         def place(self, rows: int32, columns: int32):
-            """Which tile of C is whose: blocks that run at a time have tiles in eight rows of them."""
-            group = 8 * columns
-            first = self.blockIdx.x // group * 8
-            height = min(rows - first, 8)
+            """Which tile of C is whose: blocks that run at a time have tiles in 2048 rows of C, side by side."""
+            most = 2048 // self.block_m
+            group = most * columns
+            first = self.blockIdx.x // group * most
+            height = min(rows - first, most)
             within = self.blockIdx.x % group
             return first + within % height, within // height
 
