@@ -170,7 +170,7 @@ def _tried(candidate: Candidate, case: Case, row: Row, timer: Timer) -> Launch |
         result = launch()
         timer.wait()
         error = case.error(result)
-        row["relative_error"] = float(f"{error:.3g}")
+        row["relative_error"] = float(f"{error:.3g}") if error == error else None  # JSON has no nan
         if not error <= case.tolerance:
             row["failed"] = f"wrong: its relative error is {error:.2g}"
             return None
