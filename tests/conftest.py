@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 import random
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -87,8 +88,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep a random share of the slow tests, and put the browser tests last.
 
     Playwright holds the main thread's event loop from its first test to the end of the session, and tests that run
-    kernels need that loop.
+    kernels need that loop. Names that hold an address are refused: processes that share the tests must agree on them.
     """
+    if named := [item.nodeid for item in items if re.search("at 0x[0-9a-f]{6}", item.nodeid)]:
+        raise pytest.UsageError(f"another process would give this test another name: {named[0]}")
     slow = [item for item in items if item.get_closest_marker("slow")]
     kept = random.Random(config.getoption("slow_seed")).sample(
         slow, math.ceil(len(slow) * config.getoption("slow_sample"))

@@ -275,7 +275,7 @@ CYCLE.append(CYCLE)
         math,
         Plain(object()),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_opaque_values_are_refused(value):
     with pytest.raises(Untracked):
