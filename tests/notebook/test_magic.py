@@ -14,6 +14,7 @@ from tilekit.jit.instance import Machine
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.notebook import static
 from tilekit.notebook.running import PlainCells
+from tilekit.notebook.tuning import TuningPlots
 from tilekit.runtime import device, launch_cuda
 from tilekit.runtime.tensors import Device, DeviceKind
 
@@ -392,7 +393,9 @@ def test_a_reset_does_not_hurt(notebook: Notebook):
 
 def test_a_failing_cell_leaves_nothing_set(notebook: Notebook):
     notebook.run("%%tilus --target sm_80\n1 / 0")
-    assert [type(each) for each in observer.observers()] == [PlainCells], "which is there as long as the extension"
+    assert [type(each) for each in observer.observers()] == [PlainCells, TuningPlots], (
+        "which are there as long as the extension"
+    )
     assert session.chosen_target() is None
 
 

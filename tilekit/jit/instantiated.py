@@ -309,7 +309,7 @@ class InstantiatedScript:
         return importlib.import_module("tilekit.jit.tuning.schedules").untried(self._schedules, self.script_name)
 
     def _kernel(self, call: arguments.Call, *, tunes: bool = True) -> Kernel:
-        """The kernel for a call: of the schedule that tuning has found; a first call on a GPU `tunes`, a look does not."""
+        """The kernel for a call, of the schedule that tuning has found; a first call on a GPU `tunes`, looks do not."""
         instance, machine = self._instance(call.key), self._machine(call.device)
         if len(self._schedules) == 1:
             return instance.kernel(machine)
