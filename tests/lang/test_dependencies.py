@@ -181,6 +181,28 @@ class Plain:
         self.value = value
 
 
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+def limited(limit, *, of_member=False):
+    """An enum with an attribute that it got later, or its member did."""
+    made = enum.Enum("Limited", {"ONE": 1}, module=__name__)
+    setattr(made.ONE if of_member else made, "limit", limit)
+    return made.ONE
+
+
+class Row(tuple):
+    """A tuple with attributes."""
+
+
+def row(scale):
+    made = Row((1, 2))
+    made.scale = scale
+    return made
+
+
 Pair = collections.namedtuple("Pair", "left right")
 ALL_DIFFERENT = [
     None,
@@ -225,6 +247,17 @@ ALL_DIFFERENT = [
     Plain([1]),
     Pair(1, 2),
     Pair(2, 1),
+    Access.READ,
+    Access.READ | Access.WRITE,
+    Access(0),
+    Access(8),
+    Access(16),
+    limited(1),
+    limited(2),
+    limited(1, of_member=True),
+    limited(2, of_member=True),
+    row(1),
+    row(2),
     functools.partial(max, 1),
     functools.partial(min, 1),
     np.float32(1),

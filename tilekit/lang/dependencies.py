@@ -131,7 +131,8 @@ class _Walk:
             case DataType() | PointerType():
                 return f"type {value!r}"
             case enum.Enum():
-                return f"{self.of_class(type(value))}.{value.name}"
+                # a flag of no name is its number
+                return f"{self.of_class(type(value))}.{value.name or self.value(value.value, where)}"
             case FunctionType():
                 return self.of_function(value, where)
             case types.MethodType():
@@ -181,7 +182,8 @@ class _Walk:
             case types.GenericAlias() | types.UnionType():
                 return f"alias {value!r}"
             case tuple():
-                return f"{self.of_class(kind)} {self._all(cast('tuple[Any, ...]', value), where)}"
+                attributes = self.value(getattr(value, "__dict__", {}), where)
+                return f"{self.of_class(kind)} {self._all(cast('tuple[Any, ...]', value), where)} {attributes}"
             case _:
                 return _of_library(value) or self._instance(value, where)
 
@@ -303,9 +305,11 @@ class _Walk:
             told += [f"{item.name} {item.type!r}" for item in fields.values()]
             told.append(repr(vars(cls).get("__dataclass_params__")))
         members: Mapping[str, Any] = getattr(cls, "__members__", {}) if _is_enum(cls) else {}
-        told += [f"{key} = {self.value(member.value, name)}" for key, member in members.items()]
+        for key, member in members.items():
+            given = {own: value for own, value in vars(member).items() if not _is_reserved(own)}
+            told.append(f"{key} = {self.value(member.value, name)} {self.value(given, f'{name}.{key}')}")
         for key, member in vars(cls).items():
-            if key not in _IMPLIED and not _is_implied(cls, member):
+            if key not in _IMPLIED and not _is_implied(cls, key, member):
                 told.append(f"{key} = {self.value(member, f'{name}.{key}')}")
         self.found.parts[name] = _digest(" ".join(told))
         return name
@@ -448,7 +452,7 @@ def _is_python(cls: type) -> bool:
     return bool(cls.__flags__ & 1 << 9)
 
 
-def _is_implied(cls: type, member: Any) -> bool:
+def _is_implied(cls: type, key: str, member: Any) -> bool:
     """Whether a member follows from the rest of its class: what `dataclass`, `namedtuple` and `Enum` make."""
     function: Any = getattr(member, "__func__", member)
     if isinstance(function, FunctionType):
@@ -456,7 +460,13 @@ def _is_implied(cls: type, member: Any) -> bool:
         return is_made and (hasattr(cls, "__dataclass_fields__") or hasattr(cls, "_fields"))
     if hasattr(cls, "_fields") and issubclass(cls, tuple):
         return type(member).__name__ == "_tuplegetter" or getattr(member, "__name__", "") in _MADE
-    return _is_enum(cls) and not isinstance(member, (property, staticmethod, classmethod))
+    is_made = _is_enum(cls) and (_is_reserved(key) or key in getattr(cls, "__members__", {}))
+    return is_made and not isinstance(member, (property, staticmethod, classmethod))
+
+
+def _is_reserved(name: str) -> bool:
+    """Whether a name is Python's or `enum`'s to give: `__x__`, `_x_`."""
+    return name.startswith("_") and name.endswith("_")
 
 
 def _kind(value: object) -> Any:
