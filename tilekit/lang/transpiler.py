@@ -15,6 +15,7 @@ from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.func import Function, Metadata
 from tilekit.ir.prog import Program
+from tilekit.ir.tensor import Tensor
 from tilekit.ir.tools.rewriter import rewrite
 from tilekit.lang import objects, source
 from tilekit.lang.attributes import Attributes
@@ -99,7 +100,10 @@ def _transpile(
     metadata = _metadata(kernel.attrs, runtime, divisibility, header)
     func = Function.create(snake_case(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
     named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
-    bindings = tuple(replace(each, value=named.get(each.value, each.value)) for each in builder.bindings)
+    bindings = tuple(
+        replace(each, value=named.get(each.value, each.value)) if isinstance(each.value, Tensor) else each
+        for each in builder.bindings
+    )
     return Program.create({func.name: rewrite(func, named)}).replace(bindings=bindings)
 
 
