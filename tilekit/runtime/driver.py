@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any
 
@@ -44,6 +45,7 @@ class DriverError(Exception):
 def binding() -> Any | None:
     """The module `cuda.bindings.driver` if it and the driver are there; loads the driver, starts nothing on a GPU."""
     try:
+        ctypes.CDLL("libcuda.so.1")  # where no driver is, nobody waits for the binding, which starts processes to load
         from cuda.bindings import driver  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
         driver.cuDriverGetVersion()  # the first call loads the library
