@@ -24,9 +24,14 @@ from tests.browser import lab
 # Tests of check mode ask for it. Elsewhere it would compile every kernel twice.
 os.environ.setdefault("TILEKIT_CPU_CHECK_BLOCKS", "0")
 
-# Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it.
+# Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it, and soon:
+# to explain it would take minutes.
 hypothesis.settings.register_profile(
-    "tilekit", deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "tilekit",
+    deadline=None,
+    print_blob=True,
+    phases=[phase for phase in hypothesis.Phase if phase is not hypothesis.Phase.explain],
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("tilekit")
 
