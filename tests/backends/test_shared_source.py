@@ -10,6 +10,7 @@ import torch
 import tilekit as tilus
 from tests.backends.test_source import assert_registers_are_found_without_the_thread, code_of
 from tests.kernels import test_resources
+from tests.kernels.first import first_kernel
 from tests.kernels.matmul import scripts
 from tilekit import drivers, float16, float32, int32, spec, target
 
@@ -174,8 +175,8 @@ def test_memory_that_is_used_again_gets_the_barriers_that_are_missing(synced, ad
 
 
 def test_the_layouts_of_shared_tensors_are_shown_with_who_and_why():
-    kernel = scripts.pipelined()
-    kernel.compile(128, 64, 64, *[spec(float16, shape) for shape in ((128, 64), (64, 64), (128, 64))])
+    tiles = [spec(float16, shape) for shape in ((128, 64), (64, 64), (128, 64))]
+    kernel = first_kernel(scripts.pipelined(), (128, 64, 64, *tiles))
     rows = {row.tensor: row for row in kernel.layouts}
     assert rows["sa"].type == "shared f16[4, 128, 32]"
     assert rows["sa"].layout == "shared_row_major_swizzle([4, 128, 32], 2)"
@@ -187,7 +188,6 @@ def test_the_layouts_of_shared_tensors_are_shown_with_who_and_why():
 def test_ada_too_has_registers_for_all_tiles(name):
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs pip install 'tilekit[cuda]'")
     handle, arguments = KERNELS[name]
-    handle.compile(*arguments(), target="sm_89", device="cuda")
-    facts = handle.last.compiled.facts
+    facts = first_kernel(handle, arguments(), "sm_89").compiled.facts
     assert 0 < facts.registers <= 255
     assert (facts.spill_bytes, facts.stack_bytes) == (0, 0)

@@ -7,6 +7,7 @@ import torch
 import tilekit as tilus
 from tests.kernels import test_int8_matmul, test_layer_norm, test_rms_norm, test_softmax, test_transpose
 from tests.kernels.attention import test_flash_attention, test_paged_attention
+from tests.kernels.first import first_kernel
 from tests.kernels.machines import poisoned
 from tests.kernels.matmul import (
     test_matmul_epilogue,
@@ -110,8 +111,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", [*TENSOR_CORES, *OTHERS])
 def test_nothing_is_spilled_to_local_memory(name, target):
     handle, arguments = {**TENSOR_CORES, **OTHERS}[name]
-    handle.compile(*arguments(), target=target, device="cuda")
-    facts = handle.last.compiled.facts
+    facts = first_kernel(handle, arguments(), target).compiled.facts
     assert 0 < facts.registers <= 255
     assert (facts.spill_bytes, facts.stack_bytes) == (0, 0)
 
