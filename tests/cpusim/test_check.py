@@ -382,7 +382,7 @@ def test_a_read_of_what_another_block_writes_only_later_is_a_race(check, os_thre
 def test_what_comes_of_a_read_of_nothing_is_told_as_that(check, memory, use):
     body = f"{SHARED}  float v = {memory};\n  {use};\n  x[0] = v;"
     nothing = np.full(256, np.frombuffer(b"\x7f\x7f\x7f\x7f", np.float32)[0], np.float32)
-    error = check(body, np.int32(0), nothing, undefined=1, timeout_s=0.5)
+    error = check(body, np.int32(0), nothing, undefined=1, timeout_s=2.0)
     assert error.kind == "uninitialized"
     assert error.data["line"] == line_of(kernel(body, PARAMS), memory)
 
