@@ -189,7 +189,7 @@ class Access(enum.IntFlag):
 def limited(limit, *, of_member=False):
     """An enum with an attribute that it got later, or its member did."""
     made = enum.Enum("Limited", {"ONE": 1}, module=__name__)
-    setattr(made.ONE if of_member else made, "limit", limit)
+    (made.ONE if of_member else made).limit = limit
     return made.ONE
 
 
