@@ -159,6 +159,7 @@ def test_a_cache_that_cannot_be_written_says_once_how_to_change_it_and_keeps_ent
         "  help: name another one with tilekit.option.cache_dir(path) or the environment variable TILUS_CACHE_DIR"
     ]
     assert cache.lookup(entries[0].key) is None
+    assert not cache.restore(entries[0]), "nobody tries again at every launch"
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_written(cache: ProgramCache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,11 @@ def beside(place: Path) -> Path:
 _told: set[Path] = set()
 
 
+def is_unwritable(root: Path) -> bool:
+    """Whether it was found that a cache cannot be written; nobody tries again."""
+    return root in _told
+
+
 def warn_unwritable(root: Path, error: OSError) -> None:
     """Say once that a cache cannot be written; what would have gone there lives in this process alone."""
     if root not in _told:

@@ -93,7 +93,7 @@ class ProgramCache:
 
     def restore(self, entry: ProgramEntry) -> bool:
         """Write an entry again whose folder was deleted while it was in use; whether that was so."""
-        if os.path.exists(f"{entry.folder}/{INDEX}"):
+        if os.path.exists(f"{entry.folder}/{INDEX}") or whole_files.is_unwritable(self.root):
             return False
         self.publish(entry.key, entry.files)
         return True
