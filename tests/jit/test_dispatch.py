@@ -2,8 +2,10 @@
 """A call like an earlier one goes straight to its kernel, and means exactly what the long way means."""
 
 import gc
+import shutil
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -215,3 +217,65 @@ def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale):
         scale._dispatch.forget()
     assert counting.started == [[100, x.data_ptr(), y.data_ptr()]] * 2
     assert len(calls) <= 16, calls
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+
+def is_scaled_on_gpu(handle, factor: float, n: int = 1024, offset: int = 0) -> bool:
+    x = torch.randn(n + offset, device="cuda")[offset:]
+    y = torch.full((n,), float("nan"), device="cuda")
+    handle(n, factor, x, y)
+    return torch.equal(y, x * factor)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_call_like_an_earlier_one_is_not_checked_again(scale, long_ways):
+    assert is_scaled_on_gpu(scale, 2.0)
+    before, kernel = len(long_ways), scale.last
+    assert all(is_scaled_on_gpu(scale, 2.0, n) for n in (1024, 2048, 1024))
+    assert len(long_ways) == before and scale.last is kernel
+    assert is_scaled_on_gpu(scale, 2.0, offset=1) and scale.last is not kernel
+    assert is_scaled(scale, 2.0) and scale.last.machine.device.kind.value == "cpu"
+    assert is_scaled_on_gpu(scale, 2.0) and scale.last is kernel
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_short_way_goes_to_the_stream_in_force(scale):
+    stream = torch.cuda.Stream()
+    x, y = torch.randn(1 << 20, device="cuda"), torch.empty(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            torch.cuda._sleep(10**7)  # what follows on the stream waits for it
+            x.normal_()
+            scale(1 << 20, 2.0, x, y)
+            copy = y.clone()
+            assert torch.equal(copy, x * 2.0)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_threads_may_call_the_same_kernel(scale):
+    assert is_scaled_on_gpu(scale, 2.0)
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        if not all(is_scaled_on_gpu(scale, 2.0, n=1024 * (1 + number)) for _ in range(50)):
+            wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_rerun_after_a_deletion_writes_the_source_again(scale):
+    assert is_scaled_on_gpu(scale, 2.0)
+    folder = scale.last.compiled.entry.folder
+    shutil.rmtree(folder)
+    time.sleep(2 * dispatch._LOOK_SECONDS)
+    assert is_scaled_on_gpu(scale, 2.0)
+    assert (folder / "module" / "source.cu").is_file()
