@@ -19,7 +19,10 @@ CASES = (
         PAIR,
         here="self.store_shared(straight.transpose()",
         or_here=("self.store_shared(straight, ",),
-        script=(("self.store_shared(turned.transpose()", "self.store_shared(straight.transpose()"),),
+        script=(
+            ("self.store_shared(turned.transpose()", "self.store_shared(straight.transpose()"),
+            ("self.load_shared(turned)", "self.load_shared(straight)"),
+        ),
     ),
     Broken(
         "copy_over_a_store",
