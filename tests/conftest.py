@@ -23,6 +23,8 @@ from tests.browser import lab
 
 # Tests of check mode ask for it. Elsewhere it would compile every kernel twice.
 os.environ.setdefault("TILEKIT_CPU_CHECK_BLOCKS", "0")
+# So do tests of tuning. Elsewhere it would compile and run every schedule of a kernel, for each of its sizes.
+os.environ.setdefault("TILEKIT_AUTOTUNE", "0")
 
 # Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it, and soon:
 # to explain it would take minutes.

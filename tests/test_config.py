@@ -118,6 +118,7 @@ def test_a_variable_that_means_nothing_is_named_with_its_value(monkeypatch):
 
 def test_every_option_can_be_set_and_read():
     option.parallel_workers(3)
+    option.autotune(False)
     option.bench_warmup(0)
     option.bench_repeat(7)
     option.toolchain("nvcc")
@@ -133,6 +134,7 @@ def test_every_option_can_be_set_and_read():
         "cache_dir": Path("/x"),
         "cache_limit": 10**6,
         "parallel_workers": 3,
+        "autotune": False,
         "bench_warmup": 0,
         "bench_repeat": 7,
         "toolchain": Toolchain.NVCC,

@@ -122,6 +122,8 @@ class Config:
     parallel_workers: int = field(
         default_factory=available_cpus, metadata=_option("parallel_workers", _positive, "TILUS_PARALLEL_WORKERS")
     )
+    # whether a call on a GPU tunes a kernel with several schedules; else the first one that compiles is taken
+    autotune: bool = field(default=True, metadata=_option("autotune", _switch, "TILEKIT_AUTOTUNE"))
     bench_warmup: int = field(default=5, metadata=_option("bench_warmup", _natural))
     bench_repeat: int = field(default=50, metadata=_option("bench_repeat", _positive))
     toolchain: Toolchain = field(default=Toolchain.NVRTC, metadata=_option("toolchain", _toolchain))

@@ -34,6 +34,11 @@ def parallel_workers(n: int) -> None:
     config.set_session_default("parallel_workers", n)
 
 
+def autotune(enable: bool = True) -> None:
+    """Have the first call on a GPU find the best schedule; without, it takes the first that compiles, as on the CPU."""
+    config.set_session_default("autotune", enable)
+
+
 def bench_warmup(n: int) -> None:
     """Run a candidate this many times before measuring it."""
     config.set_session_default("bench_warmup", n)

@@ -43,6 +43,11 @@ def test_runs_wait_behind_a_gate_and_begin_with_a_cold_cache(child: GpuChild, ca
     assert prints_calls(child, case, "('flush', 'run', 'gate')") == [*first, ["gate", 0], *few, ["gate", 0], *others]
 
 
+def test_runs_that_only_warm_up_do_not_count(child: GpuChild, case: Case) -> None:
+    kernel = binary(f"{SCALES}\n    gpu.n = getattr(gpu, 'n', 0) + 1\n    gpu.elapsed_ms = float(gpu.n)")
+    assert child.time(SCALE, kernel, case.arguments, repeat=3, warmup=4).seconds == (0.008,) * 3
+
+
 def test_what_timing_took_is_given_back(child: GpuChild, case: Case) -> None:
     for _ in range(2):
         child.time(SCALE, binary(SCALES), case.arguments, repeat=5)

@@ -82,6 +82,7 @@ class GpuChild:
         arguments: Sequence[Any],
         *,
         repeat: int,
+        warmup: int = 0,
         leader: float | None = None,
         timeout_s: float | None = None,
     ) -> Times:
@@ -91,6 +92,8 @@ class GpuChild:
         ----------
         repeat
             How many runs; fewer of a kernel that takes long.
+        warmup
+            Runs before these, which do not count.
         leader
             The seconds of the best one so far: a kernel that is far behind runs only a few times.
         timeout_s
@@ -98,8 +101,8 @@ class GpuChild:
         """
 
         def converse(worker: GpuProcess, launch: _Launch) -> Times:
-            launch.asked = {"times": repeat, "leader": leader, "flush": _FLUSH_BYTES}
-            answer = self._begun(worker, launch, timeout_s, repeat)
+            launch.asked = {"times": repeat, "warmup": warmup, "leader": leader, "flush": _FLUSH_BYTES}
+            answer = self._begun(worker, launch, timeout_s, warmup + repeat)
             if (worker.ask({"say": "drop"}, _WAY_BACK_S)) is None:
                 raise self._death(launch, worker, _WAY_BACK_S)
             return Times(tuple(answer["times"]), answer["hopeless"])

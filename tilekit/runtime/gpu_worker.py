@@ -258,17 +258,20 @@ class Launch:
             conversation.write({"say": "ran", "seconds": seconds})
             bench = Bench(self.gpu, message["flush"], lambda event: self.wait(event, conversation))
             with at("kernel"):
-                ended |= self.time(bench, lambda on: ask("cuLaunchKernel", function, *shape, on, slots.address, 0))
+                ended |= self.time(
+                    bench, seconds, lambda on: ask("cuLaunchKernel", function, *shape, on, slots.address, 0)
+                )
             bench.close()
         ask("cuEventDestroy", begin)
         ask("cuEventDestroy", end)
         ask("cuModuleUnload", module)
         return ended
 
-    def time(self, bench: Bench, start: Callable[[Any], None]) -> dict[str, Any]:
-        """The seconds of several runs, few of a kernel that cannot be the best."""
+    def time(self, bench: Bench, first: float, start: Callable[[Any], None]) -> dict[str, Any]:
+        """The seconds of several runs, few of a kernel that cannot be the best; `first` are those of the run before."""
         wanted: int = self.message["times"]
         leader: float | None = self.message["leader"]
+        bench.runs(start, min(self.message["warmup"], int(_LONG_ENOUGH / max(first, 1e-9))))
         seconds = bench.runs(start, min(_FEW, wanted))
         hopeless = leader is not None and min(seconds) > _HOPELESS * leader
         while not hopeless and len(seconds) < wanted and sum(seconds) < _LONG_ENOUGH:
@@ -334,6 +337,9 @@ class Bench:
         self.gate_there = int(gpu.ask("cuMemHostGetDevicePointer", self.gate, 0))
 
     def runs(self, start: Callable[[Any], None], count: int) -> list[float]:
+        """The seconds of each run."""
+        if count == 0:
+            return []
         ask = self.gpu.ask
         events = [(ask("cuEventCreate", 0), ask("cuEventCreate", 0)) for _ in range(count)]
         gate = ctypes.c_uint32.from_address(self.gate)

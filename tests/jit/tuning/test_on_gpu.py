@@ -2,19 +2,24 @@
 """Tuning where a GPU is: the first half on one made of Python, the second, marked `gpu`, on a real one."""
 
 import json
+import time
 import warnings
 
 import pytest
+import torch
 
+import tilekit
 from tests.caches import new_cache
 from tests.jit.tuning.gpus import REFUSED, Call, doubling, gpu
+from tests.kernels.matmul import scripts
 from tests.runtime.fake_gpu import CUresult
-from tilekit import config, option
+from tilekit import config, float32, int32, option
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.jit.tuning import measure, session
 from tilekit.jit.tuning.space import State
 from tilekit.runtime import gpu_child
 from tilekit.runtime.gpu_child import GpuChild
+from tilekit.utils import cdiv
 
 __all__ = ["gpu"]
 
@@ -24,7 +29,9 @@ def cache(tmp_path, monkeypatch):
     before = dict(config.session_defaults())
     folder = new_cache(tmp_path / "cache")
     option.cache_dir(folder)
-    config.set_session_default("bench_repeat", 10)
+    option.autotune(True)
+    option.bench_repeat(10)
+    option.bench_warmup(2)
     children: dict[int, GpuChild] = {}
     monkeypatch.setattr(gpu_child, "child", lambda index: children.setdefault(index, GpuChild(index)))
     yield folder
@@ -190,3 +197,84 @@ def test_an_interrupt_keeps_what_is_done(call, monkeypatch):
 def test_a_budget_ends_a_tuning(call):
     found = doubling(64, 128, 256).tune(*call.arguments, budget=0.0)
     assert found.best is None and State.MEASURED not in states(found).values()
+
+
+def test_who_does_not_want_to_wait_says_so(call, monkeypatch):
+    monkeypatch.setattr(session, "tune", lambda *_, **__: pytest.fail("it was tuned"))
+    option.autotune(False)
+    handle = doubling(128, 64)
+    handle(*call.arguments)
+    assert handle.last.schedule == {"block": 128} and call.is_right()
+
+
+# ------------------------------------------------------------------------------------------------- on a real GPU
+
+
+@tilekit.autotune("way", ["plain", "wild", "endless", "staged"])
+class Doubles(tilekit.Script):
+    """`y = x + x` in two good ways, in one that faults, and in one that does not end."""
+
+    def __init__(self, way: str):
+        super().__init__()
+        self.way = way
+
+    def __call__(self, n: int32, x: ~float32, y: ~float32):
+        self.attrs.blocks = [cdiv(n, 128)]
+        self.attrs.warps = 4
+        start = self.blockIdx.x * 128
+        gx = self.global_view(x, dtype=float32, shape=[n])
+        gy = self.global_view(y, dtype=float32, shape=[n])
+        tile = self.load_global(gx, offsets=[start], shape=[128])
+        if self.way == "endless":
+            i: int32 = 0
+            while i < n:
+                self.store_global(gy, tile, offsets=[start])
+                i = 0
+        if self.way == "wild":
+            far = self.global_view(y, dtype=float32, shape=[n * 1000000])
+            self.store_global(far, tile, offsets=[n * 900000])
+        if self.way == "staged":
+            staged = self.shared_tensor(dtype=float32, shape=[128])
+            self.store_shared(staged, tile)
+            self.sync()
+            tile = self.load_shared(staged)
+        self.store_global(gy, tile + tile, offsets=[start])
+
+
+@pytest.mark.gpu
+class TestOnGpu:
+    def test_the_first_call_tunes_while_bad_schedules_cost_rows(self, cache, monkeypatch) -> None:
+        monkeypatch.setattr(measure, "RUN_TIMEOUT_S", 3.0)
+        n = 1000
+        x, y, bystander = (
+            torch.randn(n, device="cuda"),
+            torch.zeros(n, device="cuda"),
+            torch.ones(1 << 20, device="cuda"),
+        )
+        handle = Doubles()
+        handle(n, x, y)
+        print(handle.schedules)
+        assert torch.equal(y, x + x) and bystander.sum().item() == 1 << 20
+        by_way = {row.schedule["way"]: row.state for row in handle.schedules.rows}
+        assert by_way["wild"] is by_way["endless"] is State.BROKEN
+        assert handle.last.schedule["way"] in ("plain", "staged")
+        (entry,) = json.loads(next(cache.rglob("dispatch_table.json")).read_text())["entries"]
+        assert entry["schedule"] == handle.last.schedule and entry["unit"] == "s" and entry["cost"] > 0
+
+    def test_the_chosen_schedule_is_about_as_fast_as_the_fastest(self) -> None:
+        m, n, k = 2048, 2048, 1024
+        a, b = torch.randn(m, k, device="cuda").half(), torch.randn(k, n, device="cuda").half()
+        c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.half)
+        handle = scripts.pipelined()
+        begin = time.monotonic()
+        found = handle.tune(m, n, k, a, b, c)
+        print(f"tuned in {time.monotonic() - begin:.1f} s\n{found}")
+        (space,) = (space for instance in handle.jit_instances.values() for space in instance.spaces)
+        again = measure.measure_on(space, (m, n, k, a, b, c))
+        medians = {each.number: again(each, None).median for each in space.runnable}
+        best = min(median for median in medians.values() if median is not None)
+        assert medians[found.best.number] <= 1.03 * best
+        handle(m, n, k, a, b, c)
+        assert handle.last.schedule == found.best.schedule
+        error = (c.float() - a.float() @ b.float()).norm() / c.float().norm()
+        assert error < 1e-3

@@ -40,6 +40,7 @@ def _time(space: Space, candidate: Candidate, arguments: Sequence[Any], leader: 
             program.entry.files[CUBIN],
             arguments,
             repeat=machine.config.bench_repeat,
+            warmup=machine.config.bench_warmup,
             leader=leader,
             timeout_s=RUN_TIMEOUT_S,
         )

@@ -170,8 +170,9 @@ def choose(space: Space, key: Key, loaded: Tuned, arguments: Sequence[Any] | Non
     A call on a GPU with a new tuning key waits for its tuning on these arguments, if there are some. On the CPU that
     would take longer than what is gained.
     """
-    number = chosen(space, key, loaded)
-    if number is not None or arguments is None or space.machine.device.kind is not DeviceKind.CUDA:
+    number, machine = chosen(space, key, loaded), space.machine
+    may_tune = machine.device.kind is DeviceKind.CUDA and machine.config.autotune and arguments is not None
+    if number is not None or arguments is None or not may_tune:
         return number
     with space.tuning:
         number = chosen(space, key, loaded)  # of a thread that was faster
