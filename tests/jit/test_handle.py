@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The handle of a kernel: what makes one, what it compiles, what hangs on it."""
 
+import copy
 import math
+import pickle
 import threading
 from typing import ClassVar
 
@@ -51,6 +53,14 @@ def test_the_same_arguments_give_the_same_handle():
     assert Fill(1.0) is Fill(1.0)
     assert Fill(offset=1.0) is not Fill(offset=2.0)
     assert Fill(1) is not Fill(1.0) is not Fill(True)
+
+
+def test_a_copy_of_a_handle_is_the_handle_also_of_what_holds_it():
+    handle = Fill(1.0, block=64)
+    filled(handle)
+    assert copy.deepcopy([handle])[0] is handle
+    assert copy.copy(handle) is handle
+    assert pickle.loads(pickle.dumps(handle)) is handle
 
 
 def test_compile_time_arguments_select_a_kernel_by_type_and_value():

@@ -134,13 +134,13 @@ class Ready:
     kernel: Kernel
     runner: Any
     options: dict[str, object]
-    chosen: Target | None
+    moment: tuple[Target | None, int]
     next_look: float = 0.0
 
     def is_current(self) -> bool:
         return (
             config.session_defaults() == self.options
-            and session.chosen_target() is self.chosen
+            and session.moment() == self.moment
             and self.kernel.runner is self.runner
             and self.kernel.report is None
         )
@@ -198,7 +198,7 @@ class Dispatch:
             if len(self._known) >= _MOST_KNOWN:
                 self.forget()
             options = dict(config.session_defaults())
-            self._known[probed[0]] = Ready(kernel, kernel.runner, options, session.chosen_target())
+            self._known[probed[0]] = Ready(kernel, kernel.runner, options, session.moment())
 
     def forget(self) -> None:
         """Take the long way again, for something else decides now."""

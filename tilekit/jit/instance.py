@@ -17,7 +17,7 @@ from tilekit.config import Config
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import observer
+from tilekit.jit import observer, session
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
@@ -67,6 +67,9 @@ class JitInstance:
         self._firsts: dict[Where, Kernel] = {}
         self._spaces: dict[Where, Space] = {}
         self._lock = threading.RLock()
+        # what the programs depended on when the first of them was made, and the cell in which somebody last looked
+        self._made_from: str | None = None
+        self._looked = session.cell()
         self._specialization = Specialization(script_cls, params, self.schedules, key, sources, self.instance_name)
 
     @property
@@ -105,10 +108,19 @@ class JitInstance:
         """What the programs depend on, as it is now, and those of them that are in the cache."""
         return self._specialization.look(config)
 
+    def is_outdated(self, config: Config) -> bool:
+        """Whether what the programs depend on is another now; it looks once in each cell of a notebook."""
+        if self._looked == session.cell():
+            return False
+        self._looked = session.cell()
+        return self._made_from is not None and self.restart(config).key != self._made_from
+
     def specialized(self, number: int, restart: Restart | None = None) -> Specialized | FailedSchedule:
         """The program of one schedule, or why it has none: found in the cache of `restart`, or transpiled, once."""
         with self._lock:
             found = self._specialized.get(number)
+            if restart is not None and self._made_from is None:
+                self._made_from = restart.key
             if found is None and restart is not None:
                 found = restart.load(number, lambda: self.transpile(number))
             if found is None:

@@ -46,6 +46,7 @@ class InstantiatedScript:
     def __init__(self, script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.script_cls = script_cls
         self.script_name = script_cls.__name__
+        self._arguments = (args, kwargs)
         self.sources = Sources()
         call = script_cls.__call__
         if getattr(call, "__qualname__", "") == "Script.__call__":
@@ -79,6 +80,10 @@ class InstantiatedScript:
             elif (chosen := session.chosen_target()) is not None:
                 handles[key].use_target(chosen)
             return handles[key]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy, also of what holds it, is the handle itself, and another process makes its own."""
+        return InstantiatedScript.of, (self.script_cls, *self._arguments)
 
     @property
     def params(self) -> CallParameters:
@@ -495,7 +500,8 @@ class InstantiatedScript:
 
     def _instance(self, key: arguments.JitKey) -> JitInstance:
         with _lock:
-            if key not in self.jit_instances:
+            known = self.jit_instances.get(key)
+            if known is None or known.is_outdated(config.resolve()):
                 self.jit_instances[key] = JitInstance(
                     self.script_cls, self.parameters, self._schedules, key, self.sources
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for a stretch of the program: the target where nobody names one, and whether launches are checked."""
+"""What holds for a stretch of the program: the target where nobody names one, whether launches are checked, a cell."""
 
 from __future__ import annotations
 
@@ -43,6 +43,24 @@ def checking(seed: int | None = 0) -> Iterator[None]:
 def check_seed() -> int | None:
     """The seed of launches in check mode; None where launches are not checked."""
     return _check_seeds[-1]
+
+
+_cells = [0]
+
+
+def begin_cell() -> None:
+    """A cell of a notebook begins: the ones before it may have changed what kernels depend on."""
+    _cells[0] += 1
+
+
+def cell() -> int:
+    """How many cells have begun; outside of notebooks always 0."""
+    return _cells[0]
+
+
+def moment() -> tuple[Target | None, int]:
+    """The chosen target and the cell: as long as they stay, the same call finds the same kernel."""
+    return _chosen[-1], _cells[0]
 
 
 def current_target() -> Target:

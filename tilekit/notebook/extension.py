@@ -13,7 +13,7 @@ from IPython.core.magic import no_var_expand, output_can_be_silenced
 from IPython.display import display
 
 from tilekit.diag import TilekitError, errors, sources
-from tilekit.jit import observer
+from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.jit.script import Script
@@ -143,6 +143,7 @@ class Extension:
     # ------------------------------------------------------------------------------------------------ running a cell
 
     def before_cell(self, info: ExecutionInfo) -> None:
+        session.begin_cell()
         if self._outermost is None or info.store_history:
             self._outermost = info
             if displays.is_live(self.shell):
