@@ -28,6 +28,11 @@ class Gpu:
     multiprocessors: int
     shared_memory_per_block: int
 
+    @property
+    def model(self) -> str:
+        """What must be the same for times to be compared."""
+        return f"{self.name}, {self.multiprocessors} multiprocessors"
+
     def __str__(self) -> str:
         return f"cuda:{self.index} ({self.name}, sm_{self.capability[0]}{self.capability[1]})"
 

@@ -118,6 +118,7 @@ class Call:
     """Tensors on that GPU, and the arguments of a call."""
 
     def __init__(self, gpu: FakeGpu, n: int) -> None:
+        self.gpu = gpu
         self.memory = gpu.allocate(1 << 16)
         self.x, self.y = Tensor(self.memory, n), Tensor(self.memory, n, at=8192)
         self.x.values[:] = np.random.randn(n)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning where a GPU is: the first half on one made of Python, the second, marked `gpu`, on a real one."""
 
+import dataclasses
 import json
+import threading
 import time
 import warnings
 
@@ -10,12 +12,13 @@ import torch
 
 import tilekit
 from tests.caches import new_cache
-from tests.jit.tuning.gpus import REFUSED, Call, doubling, gpu
+from tests.jit.tuning.gpus import REFUSED, AtOnce, Call, doubling, gpu
 from tests.kernels.matmul import scripts
 from tests.runtime.fake_gpu import CUresult
+from tests.runtime.test_gpu_child import SCALE
 from tilekit import config, float32, int32, option
 from tilekit.diag import ArgumentError, KernelError
-from tilekit.jit.tuning import measure, session
+from tilekit.jit.tuning import elsewhere, measure, session
 from tilekit.jit.tuning.space import State
 from tilekit.runtime import gpu_child
 from tilekit.runtime.gpu_child import GpuChild
@@ -207,6 +210,77 @@ def test_who_does_not_want_to_wait_says_so(call, monkeypatch):
     assert handle.last.schedule == {"block": 128} and call.is_right()
 
 
+# ---------------------------------------------------------------------------------------------------- an executor
+
+
+@pytest.fixture
+def away(call, monkeypatch, tmp_path):
+    """An executor whose processes have this GPU too; gives the numbers of the candidates that are measured here."""
+    made, here = [], []
+
+    def make(arguments, index):
+        made.append(arguments)
+        return list(Call(call.gpu, 1000).arguments)
+
+    monkeypatch.setattr(elsewhere, "make", make)
+    monkeypatch.setattr(elsewhere.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(
+        elsewhere, "_like", lambda value: value if isinstance(value, int) else elsewhere.Like("float32", (1000,), (1,))
+    )
+    original = measure._time
+    monkeypatch.setattr(
+        measure, "_time", lambda space, each, *rest: (here.append(each.number), original(space, each, *rest))[1]
+    )
+    return made, here
+
+
+def test_an_executor_with_gpus_times_what_it_compiles_and_the_best_five_are_timed_here(call, away):
+    made, here = away
+    handle = doubling(64, 128, 200, 310, 301, 302, 303, 77)
+    found = handle.tune(*call.arguments, executor=AtOnce())
+    like = elsewhere.Like("float32", (1000,), (1,))
+    assert made == [(1000, like, like)] * 8
+    assert found.best.schedule == {"block": 64} and states(found)[77] is State.BROKEN
+    assert sorted(set(here)) == [0, 1, 2, 4, 5], "the best five"
+    here.clear()
+    handle(*call.arguments)
+    assert handle.last.schedule == {"block": 64} and call.is_right() and here == []
+
+
+def test_what_was_timed_on_another_model_is_timed_again(call, away, monkeypatch):
+    _, here = away
+    run = elsewhere.run
+    monkeypatch.setattr(
+        elsewhere, "run", lambda *given: dataclasses.replace(run(*given), gpu="Another, 3 multiprocessors")
+    )
+    doubling(64, 128).tune(*call.arguments, executor=AtOnce())
+    assert sorted(set(here)) == [0, 1]
+
+
+def test_two_who_time_on_one_gpu_take_turns(gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere.tempfile, "gettempdir", lambda: str(tmp_path))
+    order = []
+
+    def hold(name):
+        with elsewhere._gpu_for(SCALE) as there:
+            assert there is not None
+            order.append(f"{name} begins")
+            time.sleep(0.1)
+            order.append(f"{name} ends")
+
+    threads = [threading.Thread(target=hold, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [text.split()[1] for text in order] == ["begins", "ends"] * 2
+
+
+def test_who_has_no_gpu_only_compiles():
+    with elsewhere._gpu_for(SCALE) as there:
+        assert there is None or there.capability[0] == 9
+
+
 # ------------------------------------------------------------------------------------------------- on a real GPU
 
 
@@ -278,3 +352,13 @@ class TestOnGpu:
         assert handle.last.schedule == found.best.schedule
         error = (c.float() - a.float() @ b.float()).norm() / c.float().norm()
         assert error < 1e-3
+
+    def test_likes_of_arguments_are_made_from_shape_dtype_and_seed(self) -> None:
+        given = (7, torch.randn(64, 32, device="cuda").half().t(), torch.arange(10, device="cuda"))
+        trial = elsewhere.trial_of(given, 5, 1, 3.0)
+        first, second = elsewhere.make(trial.arguments, 0), elsewhere.make(trial.arguments, 0)
+        assert first[0] == 7
+        assert first[1].shape == (32, 64) and first[1].stride() == given[1].stride() and first[1].dtype is torch.half
+        assert 0.8 < first[1].float().std().item() < 1.2
+        assert first[2].dtype is torch.int64 and set(first[2].tolist()) <= {0, 1}
+        assert all(torch.equal(a, b) for a, b in zip(first[1:], second[1:], strict=True))

@@ -25,14 +25,19 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tilekit.cache.programs import ProgramCache
+from tilekit.cache.programs import ProgramCache, ProgramEntry
 from tilekit.config import Config
 from tilekit.diag import errors
 from tilekit.diag.errors import CodegenError, TilekitError, ToolchainError
 from tilekit.diag.span import Span
+from tilekit.runtime import compiled
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
+
+if TYPE_CHECKING:
+    from tilekit.jit.tuning.elsewhere import Ran, Trial
 
 # what a compile may need: hidet and the compiler of the toolchain at their largest
 WORKER_BYTES = 1 << 30
@@ -40,7 +45,11 @@ WORKER_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Job:
-    """One program to compile; `travels` says that the answer's reader may not see the cache of who compiles."""
+    """One program to compile.
+
+    `travels` says that the answer's reader may not see the cache of who compiles. With a `trial`, it is timed as well,
+    where there is a GPU.
+    """
 
     text: str
     spans: Sequence[Span | None]
@@ -48,16 +57,18 @@ class Job:
     device: DeviceKind
     config: Config
     travels: bool = False
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How it went; `files` are those of the cache entry, where they must travel."""
+    """How it went; `files` are those of the cache entry, where they must travel, and `ran` how the trial went."""
 
     seconds: float
     error: TilekitError | None = None
     key: str = ""
     files: Mapping[str, bytes] | None = None
+    ran: Ran | None = None
 
 
 def compile_program(job: Job) -> Answer:
@@ -76,7 +87,16 @@ def compile_program(job: Job) -> Answer:
     if not job.travels:
         return Answer(seconds)
     entry = ProgramCache(job.config.cache_dir, job.config.cache_limit).lookup(folder.name)
-    return Answer(seconds, key=folder.name, files=None if entry is None else entry.files)
+    if entry is None:
+        return Answer(seconds, key=folder.name)
+    return Answer(seconds, key=folder.name, files=entry.files, ran=_try(job.trial, entry))
+
+
+def _try(trial: Trial | None, entry: ProgramEntry) -> Ran | None:
+    if trial is None:
+        return None
+    elsewhere = importlib.import_module("tilekit.jit.tuning.elsewhere")  # it knows GPUs; other jobs need none
+    return elsewhere.run(trial, compiled.of_entry(entry, cached=False).manifest, entry.files[compiled.CUBIN])
 
 
 def compile_all(

@@ -9,17 +9,19 @@ from typing import Any, TypeAlias
 from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, LaunchError, TilekitError
 from tilekit.jit import held
+from tilekit.jit.tuning import elsewhere
+from tilekit.jit.tuning.elsewhere import Trial
 from tilekit.jit.tuning.estimate import estimate
 from tilekit.jit.tuning.space import Candidate, Measurement, Space
-from tilekit.runtime import gpu_child
+from tilekit.runtime import device, gpu_child
 from tilekit.runtime.compiled import CUBIN, CpuRunner
 from tilekit.runtime.tensors import DeviceKind
 
-# takes a candidate that compiles, and the seconds of the best one so far
-Measure: TypeAlias = Callable[[Candidate, "float | None"], Measurement]
-
 # for one run of a candidate on a GPU, where nobody may be there to interrupt it
 RUN_TIMEOUT_S = 10.0
+
+# takes a candidate that compiles, and the seconds of the best one so far
+Measure: TypeAlias = Callable[[Candidate, "float | None"], Measurement]
 
 
 def measure_on(space: Space, arguments: Sequence[Any]) -> Measure:
@@ -27,6 +29,22 @@ def measure_on(space: Space, arguments: Sequence[Any]) -> Measure:
     if space.machine.device.kind is DeviceKind.CUDA:
         return lambda candidate, leader: _time(space, candidate, arguments, leader)
     return lambda candidate, _: _estimate(space, candidate, arguments)
+
+
+def trial_for(space: Space, arguments: Sequence[Any]) -> Trial | None:
+    """How an executor's processes may time candidates; on the CPU they only compile."""
+    if space.machine.device.kind is not DeviceKind.CUDA:
+        return None
+    config = space.machine.config
+    return elsewhere.trial_of(arguments, config.bench_repeat, config.bench_warmup, RUN_TIMEOUT_S)
+
+
+def measured_elsewhere(space: Space, candidate: Candidate) -> Measurement | None:
+    """What an executor's process has found, if its GPU is of our model."""
+    ran = candidate.ran
+    if ran is None or ran.gpu != device.survey().gpus[space.machine.device.index].model:
+        return None
+    return Measurement(() if ran.times is None else ran.times.seconds, error=ran.error)
 
 
 def _time(space: Space, candidate: Candidate, arguments: Sequence[Any], leader: float | None) -> Measurement:

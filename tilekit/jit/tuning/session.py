@@ -21,7 +21,7 @@ from tilekit.diag import errors
 from tilekit.jit import progress
 from tilekit.jit.progress import TuningProgress
 from tilekit.jit.tuning import schedules, table
-from tilekit.jit.tuning.measure import Measure, measure_on
+from tilekit.jit.tuning.measure import Measure, measure_on, measured_elsewhere, trial_for
 from tilekit.jit.tuning.schedules import Schedules
 from tilekit.jit.tuning.space import Candidate, Key, Measurement, Space, State
 from tilekit.jit.tuning.table import Entry, HoldsFor, Table, Tuned, holds_for
@@ -41,12 +41,17 @@ class Session:
 
     space: Space
     key: Key
-    measure: Measure
+    arguments: Sequence[Any]
     deadline: float | None = None
+    measure: Measure = field(init=False)
+    _from_away: set[int] = field(default_factory=set[int])
     _begin: float = field(default_factory=time.monotonic)
     _compiled: int = 0
     _done: int = 0
     _shown: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.measure = measure_on(self.space, self.arguments)
 
     def run(self, jobs: int | None, executor: Executor | None) -> None:
         """Measure every candidate that compiles and was not measured yet, while there is time."""
@@ -58,7 +63,7 @@ class Session:
                 if candidate.state is State.COMPILED and candidate.number not in results:
                     if self._is_over:
                         break
-                    results[candidate.number] = self.measure(candidate, _leader(results))
+                    results[candidate.number] = self._away(candidate) or self.measure(candidate, _leader(results))
                 self._done += 1
                 self._tell(results)
         if self.space.machine.device.kind is DeviceKind.CUDA:
@@ -67,13 +72,24 @@ class Session:
     def _compile(self, jobs: int | None, executor: Executor | None) -> Generator[Candidate]:
         """The candidates, each when it is known what became of it."""
         yield from [candidate for candidate in self.space.candidates if candidate.state is not State.WAITING]
-        yield from self.space.build(jobs, executor)
+        trial = None if executor is None else trial_for(self.space, self.arguments)
+        yield from self.space.build(jobs, executor, trial)
+
+    def _away(self, candidate: Candidate) -> Measurement | None:
+        """What was measured where it was compiled; of no use for another tuning key."""
+        found, candidate.ran = measured_elsewhere(self.space, candidate), None
+        if found is not None:
+            self._from_away.add(candidate.number)
+        return found
 
     def _final(self, results: dict[int, Measurement]) -> None:
-        """Measure those that lie close together again, in turn."""
+        """Measure the best few here that were measured elsewhere, and those that lie close together again, in turn."""
+        for number in _best_few(results):
+            if number in self._from_away and not self._is_over:
+                results[number] = self.measure(self.space.candidates[number], None)
         leader = _leader(results)
         close = [n for n, found in results.items() if leader and (found.median or 1e9) <= _CLOSE * leader]
-        finalists = sorted(close, key=lambda number: results[number].median or 0.0)[:_FINALISTS]
+        finalists = [number for number in _best_few(results) if number in close]
         if len(finalists) < 2:
             return
         rounds: dict[int, list[Measurement]] = {number: [results[number]] for number in finalists}
@@ -142,7 +158,7 @@ def tune(
     Whatever ends it early, what was measured counts.
     """
     deadline = None if budget is None else time.monotonic() + budget
-    session = Session(space, key, measure_on(space, arguments), deadline)
+    session = Session(space, key, arguments, deadline)
     with space.tuning:
         try:
             session.run(jobs, executor)
@@ -204,8 +220,7 @@ def chosen(space: Space, key: Key, loaded: Tuned) -> int | None:
 
 def best_of(results: Mapping[int, Measurement]) -> int | None:
     """The number of the best of these; the first of equals."""
-    costs = {number: found.cost for number, found in sorted(results.items()) if found.cost is not None}
-    return min(costs, key=lambda number: costs[number], default=None)
+    return next(iter(_best_few(results)), None)
 
 
 def tables_of(spaces: Sequence[Space]) -> list[Table]:
@@ -221,6 +236,12 @@ def seconds_of(budget: float | str) -> float:
     if found is None or found[2] not in _UNITS:
         raise errors.ArgumentError("TK636", f'a budget is seconds, or text such as "5 min", not {budget!r}')
     return float(found[1]) * _UNITS[found[2]]
+
+
+def _best_few(results: Mapping[int, Measurement]) -> list[int]:
+    """The numbers of the best, best first."""
+    costs = {number: found.cost for number, found in sorted(results.items()) if found.cost is not None}
+    return sorted(costs, key=lambda number: costs[number])[:_FINALISTS]
 
 
 def _leader(results: Mapping[int, Measurement]) -> float | None:

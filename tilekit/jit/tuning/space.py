@@ -23,6 +23,7 @@ from tilekit.runtime.tensors import DeviceKind
 if TYPE_CHECKING:
     from tilekit.jit.instance import JitInstance, Machine
     from tilekit.jit.specialized import Restart
+    from tilekit.jit.tuning.elsewhere import Ran, Trial
     from tilekit.runtime.compiled import CompiledProgram
 
 # the integers of a call that are passed at launch, by name: each such set is tuned for itself
@@ -83,13 +84,14 @@ class Measurement:
 
 @dataclass
 class Candidate:
-    """One schedule, and its program once it is compiled."""
+    """One schedule, its program once it is compiled, and how it did where that was done."""
 
     number: int
     schedule: Mapping[str, Any]
     program: CompiledProgram | None = None
     compile_seconds: float | None = None
     error: TilekitError | None = None
+    ran: Ran | None = None
 
     @property
     def state(self) -> State:
@@ -120,10 +122,12 @@ class Space:
     def runnable(self) -> list[Candidate]:
         return [candidate for candidate in self.candidates if candidate.state is State.COMPILED]
 
-    def build(self, jobs: int | None = None, executor: Executor | None = None) -> Iterator[Candidate]:
+    def build(
+        self, jobs: int | None = None, executor: Executor | None = None, trial: Trial | None = None
+    ) -> Iterator[Candidate]:
         """Compile what is not compiled yet; each candidate comes when it is known what became of it.
 
-        What the cache has comes first, and starts no process.
+        What the cache has comes first, and starts no process. An executor also makes the trial, where it has a GPU.
         """
         restart = self.instance.restart(self.machine.config)
         missing: dict[int, Job] = {}
@@ -136,7 +140,7 @@ class Space:
                 continue
             candidate.program = self._find(found)
             if candidate.program is None:
-                missing[candidate.number] = self._job(found, travels=executor is not None)
+                missing[candidate.number] = self._job(found, executor is not None, trial)
                 continue
             candidate.compile_seconds = 0.0
             self._note(candidate, restart)
@@ -157,16 +161,16 @@ class Space:
         """Of what is compared: seconds, or estimated cycles."""
         return "s" if self.machine.device.kind is DeviceKind.CUDA else "cycles"
 
-    def _job(self, found: Specialized, *, travels: bool) -> Job:
+    def _job(self, found: Specialized, travels: bool, trial: Trial | None) -> Job:
         machine = self.machine
-        return Job(found.text, found.line_spans, machine.target, machine.device.kind, machine.config, travels)
+        return Job(found.text, found.line_spans, machine.target, machine.device.kind, machine.config, travels, trial)
 
     def _find(self, found: Specialized) -> CompiledProgram | None:
         machine = self.machine
         return compiled.find(found.text, machine.target, machine.device.kind, machine.config)
 
     def _take(self, candidate: Candidate, answer: Answer, restart: Restart) -> None:
-        candidate.compile_seconds = answer.seconds
+        candidate.compile_seconds, candidate.ran = answer.seconds, answer.ran
         if answer.error is not None:
             error = answer.error.with_sources(self.instance.sources)
             if isinstance(error, ToolchainError) and error.code in _NOBODYS_FAULT:

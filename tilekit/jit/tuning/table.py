@@ -117,8 +117,7 @@ def holds_for(machine: Machine) -> dict[str, str]:
     facts = {"device": kind.value, "target": machine.target.name}
     if kind is DeviceKind.CUDA:
         found = device.survey()
-        gpu = found.gpus[machine.device.index]
-        facts["gpu"] = f"{gpu.name}, {gpu.multiprocessors} multiprocessors"
+        facts["gpu"] = found.gpus[machine.device.index].model
         facts["cuda"] = ".".join(map(str, found.cuda or ()))
         facts["toolchain"] = compiled.toolchain_identity(kind, machine.config)
     else:
