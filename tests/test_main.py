@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tilekit`."""
+"""The command `tilekit`, also as `python -m tilekit`."""
 
 import pathlib
 import subprocess
@@ -48,4 +48,4 @@ def test_an_exit_status_of_the_script_is_kept(tmp_path: pathlib.Path):
 def test_a_missing_script_is_named():
     done = main("run", "nowhere.py")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "python -m tilekit: error: there is no file nowhere.py"
+    assert done.stderr.splitlines()[-1] == "tilekit: error: there is no file nowhere.py"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tilekit run script.py [arguments]` runs a tilus script with tilekit; `cache …` looks after the cache."""
+"""`tilekit run script.py [arguments]` runs a tilus script with tilekit; `cache …` looks after the cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilekit.diag import TilekitError
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tilekit", description="Tools of tilekit.")
+    parser = argparse.ArgumentParser(prog="tilekit", description="Tools of tilekit.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a script in which `import tilus` means tilekit")
     run.add_argument("script", type=Path)

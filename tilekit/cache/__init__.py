@@ -7,7 +7,7 @@
     tilekit.cache.verify()                 delete what is damaged
     tilekit.cache.clear()                  delete everything
 
-The same from a terminal: `python -m tilekit cache ls|explain|gc|verify|clear`. Whatever these do, they may do at any
+The same from a terminal: `tilekit cache ls|explain|gc|verify|clear`. Whatever these do, they may do at any
 time: what is missing is compiled again.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looking after a cache: what is in it, making it smaller, finding damage, emptying it.
 
-`python -m tilekit cache ls|explain|gc|verify|clear` and `tilekit.cache` are two front doors of these functions.
+`tilekit cache ls|explain|gc|verify|clear` and `tilekit.cache` are two front doors of these functions.
 """
 
 from __future__ import annotations
