@@ -158,8 +158,12 @@ class JitInstance:
                 if where not in self._firsts:
                     self._firsts[where] = self._build_first(machine)
                 return self._firsts[where]
-            found = self._kernels.get(where, {}).get(number)
+            found = self.built(number, machine)
             return found or self.build(number, machine, self.restart(machine.config))
+
+    def built(self, number: int, machine: Machine) -> Kernel | None:
+        """The kernel of one schedule, if it was compiled."""
+        return self._kernels.get(_where(machine), {}).get(number)
 
     def _build_first(self, machine: Machine) -> Kernel:
         first: TilekitError | None = None

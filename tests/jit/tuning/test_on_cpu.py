@@ -128,6 +128,14 @@ def test_schedules_is_still_the_list_that_it_was(handle):
     assert handle.last.schedules == space and handle.last.schedules.best is not None
 
 
+def test_a_schedule_that_a_call_compiled_is_no_longer_waiting(handle):
+    handle(*arguments(777))  # nobody tunes for it
+    rows = {row.number: row for row in handle.schedules.rows}
+    assert rows[2].schedule == handle.last.schedule
+    assert (rows[2].state, rows[2].shared_bytes) == (State.COMPILED, 128)
+    assert rows[4].state is State.WAITING
+
+
 def test_compile_compiles_every_schedule_and_runs_none(handle):
     vector = tilekit.spec(float32, (1000,))
     handle.compile(1000, vector, vector, device="cpu")

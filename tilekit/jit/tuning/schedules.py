@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -251,7 +252,8 @@ def of_space(space: Space, key: Key | None = None) -> Schedules:
     results = {} if chosen is None else space.measured.get(chosen, {})
     costs = {number: found.cost for number, found in results.items() if found.cost is not None}
     best = min(sorted(costs), key=lambda number: costs[number], default=None)
-    rows = [_row(candidate, results.get(candidate.number), candidate.number == best) for candidate in space.candidates]
+    known = [_with_its_kernel(candidate, space) for candidate in space.candidates]
+    rows = [_row(candidate, results.get(candidate.number), candidate.number == best) for candidate in known]
     where = space.machine.target.name if space.unit == "s" else f"{space.machine.target.name} on the CPU"
     title = f"{space.instance.instance_name} · {where}"
     if chosen:
@@ -269,6 +271,16 @@ def _varied(schedules: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names whose values differ, or all of them if none does."""
     first = schedules[0] if schedules else {}
     return [name for name in first if any(each[name] != first[name] for each in schedules)] or list(first)
+
+
+def _with_its_kernel(candidate: Candidate, space: Space) -> Candidate:
+    """A candidate that no tuning has compiled, but a call."""
+    kernel = space.instance.built(candidate.number, space.machine) if candidate.state is State.WAITING else None
+    if kernel is None or kernel.generated is None:
+        return candidate
+    return dataclasses.replace(
+        candidate, program=kernel.generated, compile_seconds=0.0 if kernel.cached else kernel.compile_seconds
+    )
 
 
 def _row(candidate: Candidate, found: Measurement | None, is_best: bool) -> Row:
