@@ -63,6 +63,17 @@ def test_a_copy_of_a_handle_is_the_handle_also_of_what_holds_it():
     assert pickle.loads(pickle.dumps(handle)) is handle
 
 
+@pytest.mark.parametrize(("ask", "inside"), [("check", "kernel.Kernel.check"), ("bench", "bench.bench")])
+def test_an_interrupt_shows_the_call_and_nothing_below_it(monkeypatch, ask, inside):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"tilekit.jit.{inside}", stop)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        getattr(Fill(), ask)(100, 1.5, torch.zeros(100))
+    assert [entry.name for entry in stopped.traceback][1:] == [ask]
+
+
 def test_compile_time_arguments_select_a_kernel_by_type_and_value():
     handle = Fill(0.25)
     assert (filled(handle, value=1.5) == 1.75).all()

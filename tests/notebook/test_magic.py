@@ -52,6 +52,20 @@ def test_an_edit_shows_on_the_line_and_a_call_of_another_kernel_says_that_it_is_
     assert "not edited" not in notebook.ran("%%tilus\nadd(1024, a, b, c)").text
 
 
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("add.check(n, x, y, z)", "checked all 4 blocks, seed 0: nothing wrong"),
+        ("tilekit.cache.explain(add, n, x, y, z)", "specializations: hit; programs: hit"),
+        ("tilekit.cache.ls()", "specializations, "),
+    ],
+)
+def test_what_says_itself_in_words_does_so_as_the_value_of_a_cell(notebook: Notebook, value: str, sentence: str):
+    notebook.ran(f"{RUN}import tilekit")
+    shown = notebook.ran(value).stdout
+    assert sentence in shown and "(" not in shown.splitlines()[0].partition(":")[2]
+
+
 def test_a_cell_that_uses_no_kernel_shows_nothing(notebook: Notebook):
     assert notebook.ran("%%tilus\nx = 1\n").shown == []
 

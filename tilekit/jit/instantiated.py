@@ -172,6 +172,8 @@ class InstantiatedScript:
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
+        except KeyboardInterrupt as stop:
+            raise stop.with_traceback(None) from None
 
     def watch(
         self,
@@ -413,6 +415,8 @@ class InstantiatedScript:
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
+        except KeyboardInterrupt as stop:
+            raise stop.with_traceback(None) from None
 
     def _subject(self, args: Sequence[Any]) -> Subject:
         """The kernel for the arguments of a call, and where its parameters are among them."""

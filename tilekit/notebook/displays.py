@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 # by its name: importing it would bring the compiler
 _RECORDER = "tilekit.transforms.recorder", "Recorder"
 _BENCH = "tilekit.jit.benched", "Bench"
+# what says itself in words
+_SENTENCES = (
+    ("tilekit.runtime.launch", "CheckStats"),
+    ("tilekit.jit.explained", "Explanation"),
+    ("tilekit.cache.manage", "Listing"),
+)
 
 
 def _kernel(kernel: Kernel) -> str:
@@ -38,6 +44,10 @@ def _handle(handle: InstantiatedScript) -> str:
 
 def _trace(recorder: Any) -> str:
     return static.frame(static.passes(recorder))
+
+
+def _sentence(value: object, printer: Any, cycle: bool) -> None:
+    printer.text(str(value))
 
 
 def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
@@ -109,6 +119,8 @@ def register(shell: InteractiveShell, keep: Callable[[Panel], None]) -> None:
     html.for_type(InstantiatedScript, _handle)
     html.for_type_by_name(*_RECORDER, _trace)
     text.for_type_by_name(*_RECORDER, _trace_text)
+    for name in _SENTENCES:
+        text.for_type_by_name(*name, _sentence)
     _shows(shell).for_type_by_name(*_BENCH, _bench)
     if is_live(shell):
         _shows(shell).for_type_by_name(*_RECORDER, lambda recorder: _trace_live(recorder, keep))
@@ -118,6 +130,7 @@ def unregister(shell: InteractiveShell) -> None:
     html, text = _formatters(shell)
     for kind in (Kernel, InstantiatedScript, ".".join(_RECORDER)):
         html.pop(kind, None)
-    text.pop(".".join(_RECORDER), None)
+    for name in (_RECORDER, *_SENTENCES):
+        text.pop(".".join(name), None)
     for name in (_RECORDER, _BENCH):
         _shows(shell).pop(".".join(name), None)
