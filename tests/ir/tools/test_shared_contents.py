@@ -66,6 +66,11 @@ def test_memory_that_nobody_wrote_before_is_not_read(lines, message):
         [S, PART, row("r", "n"), row("q", "i32(2)"), "store_shared(r, part)", load("q")],
         [S, PART, row("r", "i32(2)"), row("q", "i32(2)"), "store_shared(r, part)", load("q")],
         [S, PART, row("r", "i32(1)"), "store_shared(r, part)", LOAD],
+        # nothing is read
+        [S, "if False:", f"    {LOAD}"],
+        [TILE, S, "if True:", "    store_shared(s, a)", "else:", f"    {LOAD}"],
+        [S, "for i in range(i32(0)):", f"    {LOAD}"],
+        [S, "while False:", f"    {LOAD}"],
         # whoever has an address may write
         [S, "p: Item[~f32] = ~s[n, n]", LOAD],
     ],
@@ -187,6 +192,9 @@ def test_a_wait_that_never_waits_is_refused(lines, message):
         [COMMIT, wait(3)],
         [G, S, "for i in range(i32(0)):", f"    {COPY}", f"    {COMMIT}", f"    {wait(0)}"],
         [G, S, COPY, WAIT_ALL, wait(0)],
+        # others wait
+        [G, S, COPY, COMMIT, wait(1), WAIT_ALL, LOAD],
+        [G, S, COPY, COMMIT, wait(1), wait(0), LOAD],
         [G, S, COPY, COMMIT, wait(1), COMMIT],
         [G, S, COPY, "for i in range(n):", f"    {COMMIT}", wait(8)],
         [G, S, COPY, "k: i32 = n", "while k < i32(0):", f"    {COMMIT}", "    k = k + i32(1)", wait(8)],

@@ -208,7 +208,7 @@ class CopyAsyncMethods(Surface):
         LanguageError
             TK106 where `n` is not known at compile time, TK104 where it is negative.
         VerificationError
-            TK196 where the kernel commits no more groups than `n`, so that a copy is never waited for.
+            TK196 where the kernel commits no more groups than `n`, and no other wait is there for its copies.
 
         Notes
         -----

@@ -135,6 +135,7 @@ class _Reads:
         # an age that every wait for groups finishes
         self.oldest = max((wait.n for wait in waits), default=0) + 1
         self.commits = _most_commits(func.body)
+        self.somebody_waits = bool(collect(func, CopyAsyncWaitAllInst)) or any(wait.n < self.commits for wait in waits)
         # above 0 while the rounds of a loop are tried out
         self.silent = 0
 
@@ -157,18 +158,21 @@ class _Reads:
             case stmts.TensorItemPtrStmt(tensor=SharedTensor() as tensor):
                 self.write(tensor)  # whoever has the address may do so
             case stmts.IfStmt():
-                before = self.state
+                before, holds = self.state, scalar.constant_value(stmt.cond)
+                self.state = None if holds is False else before
                 self.statement(stmt.then_body)
-                then, self.state = self.state, before
+                then, self.state = self.state, None if holds is True else before
                 if stmt.else_body is not None:
                     self.statement(stmt.else_body)
                 self.state = _meet([then, self.state])
             case stmts.ForStmt(extent=extent, body=body):
                 count = scalar.constant_value(extent)
-                self.loop(body, certain=count is not None and count > 0, endless=False)
+                if count is None or count > 0:
+                    self.loop(body, certain=count is not None, endless=False)
             case stmts.WhileStmt(cond=cond, body=body):
-                is_true = scalar.constant_value(cond) is True
-                self.loop(body, certain=is_true, endless=is_true)
+                holds = scalar.constant_value(cond)
+                if holds is not False:
+                    self.loop(body, certain=holds is True, endless=holds is True)
             case stmts.BreakStmt():
                 self.breaks[-1].append(self.state)
                 self.state = None
@@ -282,9 +286,9 @@ class _Reads:
         return next(inst.span for inst in collect(self.func, AllocateSharedInst) if inst.output is root)
 
     def useful(self, wait: CopyAsyncWaitGroupInst, span: Span | None) -> None:
-        """Refuse a wait that copies are pending for and that never waits, however often anything runs."""
+        """Refuse a wait that never waits for the copies that are pending, in a kernel where no other one does."""
         assert self.state is not None
-        if self.silent or wait.n < self.commits or not self.state.pending:
+        if self.silent or self.somebody_waits or not self.state.pending:
             return
         groups = (
             "no group" if self.commits == 0 else "only 1 group" if self.commits == 1 else f"only {self.commits} groups"
@@ -327,8 +331,7 @@ def _most_commits(stmt: Stmt | None) -> float:
             return max(_most_commits(stmt.then_body), _most_commits(stmt.else_body))
         case stmts.ForStmt(extent=extent, body=body):
             each, count = _most_commits(body), scalar.constant_value(extent)
-            # a body that never runs is looked at as if it did
-            return each if each == 0 else math.inf if count is None else each * max(count, 1)
+            return each if each == 0 else math.inf if count is None else each * max(count, 0)
         case stmts.WhileStmt(body=body):
             return math.inf if _most_commits(body) else 0
         case stmts.InstStmt(inst=CopyAsyncCommitGroupInst()):
