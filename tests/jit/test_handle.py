@@ -55,6 +55,23 @@ def test_the_same_arguments_give_the_same_handle():
     assert Fill(1) is not Fill(1.0) is not Fill(True)
 
 
+@pytest.mark.parametrize("make", [list, lambda values: {0: values}, lambda values: (values,)])
+def test_a_list_that_changes_behind_a_handle_does_not_change_it(make):
+    class FillFirst(Fill):
+        def __init__(self, offsets):
+            first = offsets[0]
+            super().__init__(first if isinstance(first, float) else first[0])
+
+    values = [1.0]
+    given = make(values)
+    handle = FillFirst(given)
+    values[0] = 5.0
+    if isinstance(given, list):
+        given[0] = 5.0
+    assert (filled(handle) == 2.5).all()
+    assert FillFirst(make([1.0])) is handle
+
+
 def test_a_copy_of_a_handle_is_the_handle_also_of_what_holds_it():
     handle = Fill(1.0, block=64)
     filled(handle)

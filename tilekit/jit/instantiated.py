@@ -70,13 +70,15 @@ class InstantiatedScript:
     @staticmethod
     def of(script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InstantiatedScript:
         """The handle for these arguments: always the same one."""
-        key = (script_key.normalize(args), script_key.normalize(kwargs))
+        pinned: Mapping[str, Any] | None = getattr(script_cls, "debug_schedule", None)
+        key = (script_key.normalize(args), script_key.normalize(kwargs), script_key.normalize(pinned or {}))
         with _lock:
             handles = script_cls.__dict__.get("_handles")
             if handles is None:
                 handles = script_cls._handles = {}  # type: ignore[attr-defined]
             if key not in handles:
-                handles[key] = InstantiatedScript(script_cls, args, kwargs)
+                # the kernel is made later, and for what the key says
+                handles[key] = InstantiatedScript(script_cls, script_key.snapshot(args), script_key.snapshot(kwargs))
             elif (chosen := session.chosen_target()) is not None:
                 handles[key].use_target(chosen)
             return handles[key]
@@ -120,13 +122,14 @@ class InstantiatedScript:
             if not kwargs and (found := self._dispatch.launch(args)) is not None:
                 self.last = found
                 return
+            found_under = self._dispatch.circumstances()
             call = self._checked(args, kwargs)
             kernel = self._kernel(call)
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel
             kernel.launch(call.launch)
             if not kwargs:
-                self._dispatch.learn(args, kernel)
+                self._dispatch.learn(args, kernel, found_under)
         except TilekitError as error:
             # the user's call is what matters; our frames below it are not
             placed = callsite.place(error, self.script_name, sys._getframe(1))
@@ -296,8 +299,7 @@ class InstantiatedScript:
         return made(self.script_name, self._tables, self._holds_for, self._dispatch.forget)
 
     def _tables(self) -> list[Table]:
-        session = importlib.import_module("tilekit.jit.tuning.session")
-        return session.tables_of([space for instance in self.jit_instances.values() for space in instance.spaces])
+        return importlib.import_module("tilekit.jit.tuning.choice").tables_of(list(self.jit_instances.values()))
 
     def _holds_for(self, there: HoldsFor) -> HoldsFor | None:
         table = importlib.import_module("tilekit.jit.tuning.table")
@@ -321,10 +323,10 @@ class InstantiatedScript:
         if len(self._schedules) == 1:
             return instance.kernel(machine)
         # who has one schedule never needs this
-        session = importlib.import_module("tilekit.jit.tuning.session")
-        given = call.launch if tunes else None
-        number = session.choose(instance.space(machine), self._tuning_key(call), self.tuned, given)
-        return instance.kernel(machine, number)
+        choice = importlib.import_module("tilekit.jit.tuning.choice")
+        restart, given = instance.restart(machine.config), call.launch if tunes else None
+        number = choice.choose(instance, machine, restart, self._tuning_key(call), self.tuned, given)
+        return instance.kernel(machine, number, restart)
 
     def _tuning_key(self, call: arguments.Call) -> tuple[tuple[str, int], ...]:
         """The integers that are passed at launch, by name."""

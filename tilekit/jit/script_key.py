@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, MutableMapping, MutableSet
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
@@ -32,6 +33,16 @@ def normalize(value: Any) -> Hashable:
         # as numbers -0.0 is 0.0, and a nan not even itself
         return (type(value), repr(value))
     return (type(value), value)
+
+
+def snapshot(value: Any) -> Any:
+    """`value` as it is now: with lists, sets and dictionaries of its own, at any depth."""
+    kind: type = type(value)
+    if kind in (list, tuple):
+        return kind(map(snapshot, value))
+    if kind is dict:
+        return {key: snapshot(item) for key, item in value.items()}
+    return copy.copy(value) if isinstance(value, (list, MutableMapping, MutableSet)) else value
 
 
 def _is_numpy_number(value: Any) -> bool:
