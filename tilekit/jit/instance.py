@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilekit.ir.prog import Program
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.tuning.space import Space
+    from tilekit.jit.tuning.table import Entry, Key
 
 Where: TypeAlias = tuple[DeviceKind, int, Target, Config]
 
@@ -61,15 +62,16 @@ class JitInstance:
         self.schedules = tuple(schedules)
         self.key = key
         self.sources = sources
-        self._specialized: dict[int, Specialized | FailedSchedule] = {}
+        # by the number of their schedule, with the key of what they depended on when they were made
+        self._specialized: dict[int, tuple[str | None, Specialized | FailedSchedule]] = {}
         # by where they run, then by the number of their schedule, in the order in which they were built
         self._kernels: dict[Where, dict[int, Kernel]] = {}
         self._firsts: dict[Where, Kernel] = {}
         self._spaces: dict[Where, Space] = {}
+        self._tuned: dict[Where, tuple[Machine, dict[Key, Entry]]] = {}
         self._lock = threading.RLock()
-        # what the programs depended on when the first of them was made, and the cell in which somebody last looked
-        self._made_from: str | None = None
-        self._looked = session.cell()
+        # when somebody last looked whether the programs are what the script gives
+        self._looked = session.moment()
         self._specialization = Specialization(script_cls, params, self.schedules, key, sources, self.instance_name)
 
     @property
@@ -85,7 +87,8 @@ class JitInstance:
     @property
     def failed_scheduling(self) -> list[FailedSchedule]:
         """The schedules that are known to give no program."""
-        return [found for _, found in sorted(self._specialized.items()) if isinstance(found, FailedSchedule)]
+        made = (found for _, (_, found) in sorted(self._specialized.items()))
+        return [found for found in made if isinstance(found, FailedSchedule)]
 
     @property
     def transpiled_programs(self) -> list[Program]:
@@ -109,25 +112,44 @@ class JitInstance:
         return self._specialization.look(config)
 
     def is_outdated(self, config: Config) -> bool:
-        """Whether what the programs depend on is another now; it looks once in each cell of a notebook."""
-        if self._looked == session.cell():
+        """Whether the script gives other programs now; it looks once in each cell, and for each chosen target."""
+        if self._looked == session.moment():
             return False
-        self._looked = session.cell()
-        return self._made_from is not None and self.restart(config).key != self._made_from
+        self._looked = session.moment()
+        made, key = list(self._specialized.values()), self.restart(config).key
+        return any(of != key for of, _ in made) or (bool(made) and key is None and not self._runs_what_is_written())
+
+    def _runs_what_is_written(self) -> bool:
+        """Of a script that is not tracked: whether what was launched is what it gives now; False if nothing was."""
+        launched = {
+            number: kernel.specialized.text
+            for kept in list(self._kernels.values())
+            for number, kernel in list(kept.items())
+            if kernel.launches
+        }
+        written = {number: self.transpile(number) for number in launched}
+        return bool(launched) and all(
+            isinstance(found, Specialized) and found.text == launched[number] for number, found in written.items()
+        )
 
     def specialized(self, number: int, restart: Restart | None = None) -> Specialized | FailedSchedule:
-        """The program of one schedule, or why it has none: found in the cache of `restart`, or transpiled, once."""
+        """The program of one schedule, or why it has none: found in the cache of `restart`, or transpiled, once.
+
+        What was made while the script depended on something else is made again.
+        """
         with self._lock:
-            found = self._specialized.get(number)
-            if restart is not None and self._made_from is None:
-                self._made_from = restart.key
-            if found is None and restart is not None:
-                found = restart.load(number, lambda: self.transpile(number))
+            key, found = self._specialized.get(number, (None, None))
+            if found is not None and (restart is None or restart.key == key):
+                return found
+            key = None if restart is None else restart.key
+            found = None if restart is None else restart.load(number, lambda: self.transpile(number))
             if found is None:
                 found = self.transpile(number)
-                if restart is not None:
+                if restart is not None and self.restart(restart.config).key == key:
                     restart.save(number, found)
-            self._specialized[number] = found
+                else:
+                    key = None  # nobody asked, or it changed while it was read
+            self._specialized[number] = key, found
             return found
 
     def transpile(self, number: int) -> Specialized | FailedSchedule:
@@ -150,24 +172,23 @@ class JitInstance:
         except RecursionError:  # its text may nest deeper than what it was made of
             return FailedSchedule(self.schedules[number], errors.too_deep().with_sources(self.sources))
 
-    def kernel(self, machine: Machine, number: int | None = None) -> Kernel:
+    def kernel(self, machine: Machine, number: int | None = None, restart: Restart | None = None) -> Kernel:
         """The kernel of one schedule for this machine; without a number, of the first schedule that compiles."""
         where = _where(machine)
         with self._lock:
             if number is None:
                 if where not in self._firsts:
-                    self._firsts[where] = self._build_first(machine)
+                    self._firsts[where] = self._build_first(machine, restart or self.restart(machine.config))
                 return self._firsts[where]
             found = self.built(number, machine)
-            return found or self.build(number, machine, self.restart(machine.config))
+            return found or self.build(number, machine, restart or self.restart(machine.config))
 
     def built(self, number: int, machine: Machine) -> Kernel | None:
         """The kernel of one schedule, if it was compiled."""
         return self._kernels.get(_where(machine), {}).get(number)
 
-    def _build_first(self, machine: Machine) -> Kernel:
+    def _build_first(self, machine: Machine, restart: Restart) -> Kernel:
         first: TilekitError | None = None
-        restart = self.restart(machine.config)
         for number in range(len(self.schedules)):
             try:
                 return self.build(number, machine, restart)
@@ -209,6 +230,15 @@ class JitInstance:
         """Those that somebody has asked for."""
         return list(self._spaces.values())
 
+    def entries(self, machine: Machine) -> dict[Key, Entry]:
+        """What tuning has found on this machine in this process."""
+        return self._tuned.setdefault(_where(machine), (machine, {}))[1]
+
+    @property
+    def machines(self) -> list[Machine]:
+        """Those for which somebody has asked what tuning has found."""
+        return [machine for machine, _ in self._tuned.values()]
+
     def strided(self, config: Config) -> frozenset[str]:
         """The pointers that every schedule views with strides of the user's own."""
         restart = self.restart(config)
@@ -242,7 +272,8 @@ class JitInstance:
 
     def _record_again(self, kernel: Kernel, number: int, restart: Restart) -> None:
         self._record(kernel, number, restart)
-        restart.save(number, kernel.specialized)
+        if self._specialized.get(number) == (restart.key, kernel.specialized):
+            restart.save(number, kernel.specialized)
 
     def _meta(self, machine: Machine, restart: Restart) -> dict[str, Any]:
         names, types = self.params.param_names, self.params.param_types

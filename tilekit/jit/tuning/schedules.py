@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.jit.tuning import table
-from tilekit.jit.tuning.space import Candidate, Key, Measurement, Space, State
+from tilekit.jit.tuning.space import Candidate, Measurement, Space, State
+from tilekit.jit.tuning.table import Key
 
 if TYPE_CHECKING:
     import pandas

@@ -20,11 +20,11 @@ from typing import Any
 from tilekit.diag import errors
 from tilekit.jit import progress
 from tilekit.jit.progress import TuningProgress
-from tilekit.jit.tuning import schedules, table
+from tilekit.jit.tuning import choice, schedules, table
 from tilekit.jit.tuning.measure import Measure, measure_on, measured_elsewhere, trial_for
 from tilekit.jit.tuning.schedules import Schedules
-from tilekit.jit.tuning.space import Candidate, Key, Measurement, Space, State
-from tilekit.jit.tuning.table import Entry, HoldsFor, Table, Tuned, holds_for
+from tilekit.jit.tuning.space import Candidate, Measurement, Space, State
+from tilekit.jit.tuning.table import Entry, Key
 from tilekit.runtime.tensors import DeviceKind
 
 # the candidates within this of the best are measured again, in turn
@@ -180,52 +180,21 @@ def compile_all(space: Space, jobs: int | None = None) -> None:
         raise space.error_of_all()
 
 
-def choose(space: Space, key: Key, loaded: Tuned, arguments: Sequence[Any] | None) -> int | None:
-    """The schedule for a call; None for the first that compiles.
-
-    A call on a GPU with a new tuning key waits for its tuning on these arguments, if there are some. On the CPU that
-    would take longer than what is gained.
-    """
-    number, machine = chosen(space, key, loaded), space.machine
-    may_tune = machine.device.kind is DeviceKind.CUDA and machine.config.autotune and arguments is not None
-    if number is not None or arguments is None or not may_tune:
-        return number
-    with space.tuning:
-        number = chosen(space, key, loaded)  # of a thread that was faster
-        if number is not None:
-            return number
-        try:
-            tune(space, key, arguments)
-        except errors.ArgumentError as error:
-            if error.code != "TK636":
-                raise
-            warnings.warn(f"{error.message}: the first schedule that compiles is used", stacklevel=4)
-            return None
+def tune_for_call(space: Space, key: Key, arguments: Sequence[Any]) -> int | None:
+    """Tune, because a call waits for it; None, and a warning, where that cannot be done on its arguments."""
+    try:
+        tune(space, key, arguments)
+    except errors.ArgumentError as error:
+        if error.code != "TK636":
+            raise
+        warnings.warn(f"{error.message}: the first schedule that compiles is used", stacklevel=5)
+        return None
     return best_of(space.measured[key])
-
-
-def chosen(space: Space, key: Key, loaded: Tuned) -> int | None:
-    """The schedule for a tuning key as far as anybody knows: this process, a file that was loaded, the cache."""
-    best = best_of(space.measured.get(key, {}))
-    if best is not None:
-        return best
-    here = holds_for(space.machine)
-    for find in (lambda: loaded.find(space.instance.instance_name, here, key), lambda: _table(space, here).find(key)):
-        entry = find()
-        number = None if entry is None else table.number_of(entry.schedule, space.instance.schedules)
-        if number is not None:
-            return number
-    return None
 
 
 def best_of(results: Mapping[int, Measurement]) -> int | None:
     """The number of the best of these; the first of equals."""
     return next(iter(_best_few(results)), None)
-
-
-def tables_of(spaces: Sequence[Space]) -> list[Table]:
-    """What is known of these, for people and for export."""
-    return [_table(space, holds_for(space.machine)) for space in spaces]
 
 
 def seconds_of(budget: float | str) -> float:
@@ -248,33 +217,21 @@ def _leader(results: Mapping[int, Measurement]) -> float | None:
     return min((found.median for found in results.values() if found.median is not None), default=None)
 
 
-def _table(space: Space, here: HoldsFor) -> Table:
-    """The table in the cache, and what this process has found meanwhile."""
-    restart = space.instance.restart(space.machine.config)
-    # where nobody can tell whether the script is the same, what another process found may be of another one
-    known = None if restart.untracked else table.read(space.instance.folder(space.machine, restart), here)
-    kept = known or Table(space.instance.instance_name, here)
-    for key, results in space.measured.items():
-        entry = _entry(space, key, results)
-        kept = kept if entry is None else kept.with_entry(entry)
-    return kept
-
-
 def _keep(space: Space, key: Key) -> None:
     """Write down what was found."""
-    best = best_of(space.measured.get(key, {}))
+    results, instance, machine = space.measured.get(key, {}), space.instance, space.machine
+    best = best_of(results)
     if best is None:
         return
-    folder = space.instance.folder(space.machine, space.instance.restart(space.machine.config))
-    table.write(folder, _table(space, holds_for(space.machine)))
+    instance.entries(machine)[key] = _entry(space, key, results, best)
+    restart = instance.restart(machine.config)
+    folder = instance.folder(machine, restart)
+    table.write(folder, choice.table_of(instance, machine, restart, table.holds_for(machine)))
     program = space.candidates[best].program
     table.report(folder, key, f"{schedules.of_space(space, key)}\n", None if program is None else program.entry.folder)
 
 
-def _entry(space: Space, key: Key, results: Mapping[int, Measurement]) -> Entry | None:
-    best = best_of(results)
-    if best is None:
-        return None
+def _entry(space: Space, key: Key, results: Mapping[int, Measurement], best: int) -> Entry:
     cost = results[best].cost
     assert cost is not None
     possible = sum(candidate.state is not State.FAILED for candidate in space.candidates)

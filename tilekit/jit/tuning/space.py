@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tilekit.cache.programs import ProgramCache
 from tilekit.diag.errors import TilekitError, ToolchainError
@@ -17,6 +17,7 @@ from tilekit.jit.specialized import Specialized, of_all
 from tilekit.jit.tuning import build
 from tilekit.jit.tuning.build import Answer, Job
 from tilekit.jit.tuning.estimate import Estimate
+from tilekit.jit.tuning.table import Key
 from tilekit.runtime import compiled
 from tilekit.runtime.tensors import DeviceKind
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from tilekit.jit.specialized import Restart
     from tilekit.jit.tuning.elsewhere import Ran, Trial
     from tilekit.runtime.compiled import CompiledProgram
-
-# the integers of a call that are passed at launch, by name: each such set is tuned for itself
-Key: TypeAlias = tuple[tuple[str, int], ...]
 
 # of a compiler that is missing, or does not know the target: no schedule is to blame
 _NOBODYS_FAULT = frozenset({"TK502", "TK503", "TK504", "TK505", "TK506", "TK507", "TK520"})

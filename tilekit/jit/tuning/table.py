@@ -29,12 +29,13 @@ from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
     from tilekit.jit.instance import Machine
-    from tilekit.jit.tuning.space import Key
 
 TABLE = "dispatch_table.json"
 _FORMAT = 1
 
 HoldsFor: TypeAlias = Mapping[str, str]
+# the integers of a call that are passed at launch, by name: each such set is tuned for itself
+Key: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
