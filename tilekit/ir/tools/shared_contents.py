@@ -38,8 +38,6 @@ from tilekit.ir.text.names import Names
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import scalar
 
-_VIEWS = (SliceSharedInst, PermuteSharedInst, ReshapeSharedInst)
-_COPIES = (CopyAsyncInst, CopyAsyncGenericInst)
 _COMMIT = "call self.copy_async_commit_group() after the copies, or wait with self.copy_async_wait_all()"
 
 

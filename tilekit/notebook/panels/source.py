@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import traitlets
@@ -41,7 +41,6 @@ class SourcePanel(Panel):
         stop: Callable[[], object],
         text: str | None = None,
         status: str = "",
-        markers: Sequence[dict[str, Any]] = (),
     ) -> None:
         self._asked: dict[str, Callable[[dict[str, Any]], object]] = {
             "recompile": lambda content: recompile(content["text"]),
@@ -49,7 +48,7 @@ class SourcePanel(Panel):
             "stop": lambda content: stop(),
         }
         shown = generated if text is None else text
-        super().__init__(kernel=kernel, text=shown, generated=generated, status=status, markers=list(markers))
+        super().__init__(kernel=kernel, text=shown, generated=generated, status=status)
         self.on_msg(self._answer)
 
     def plain(self) -> str:
