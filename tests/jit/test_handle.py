@@ -199,6 +199,10 @@ def test_debug_schedule_pins_one():
     handle(torch.zeros(64))
     assert handle.last.schedule == {"block": 64, "warps": 4}
     assert len(handle.schedules) == 1
+    Pinned.debug_schedule = {"block": 64, "warps": 2}
+    assert Pinned() is not handle and len(Pinned().schedules) == 1
+    Pinned()(torch.zeros(64))
+    assert Pinned().last.schedule == {"block": 64, "warps": 2}
 
 
 def test_a_script_without_a_kernel_is_refused():
