@@ -15,8 +15,9 @@ import torch
 import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
-from tilekit.diag import ArgumentError
-from tilekit.jit import arguments, dispatch
+from tilekit.diag import ArgumentError, KernelError
+from tilekit.jit import arguments, dispatch, session
+from tilekit.jit import kernel as kernels
 from tilekit.runtime.launch import LAUNCHED
 from tilekit.runtime.launch_cuda import CudaKernel
 
@@ -167,10 +168,33 @@ def test_a_kernel_called_with_ever_new_constants_does_not_grow_without_end(scale
     monkeypatch.setattr(dispatch, "_MOST_KNOWN", 3)
     x, y = torch.randn(100), torch.empty(100)
     for factor in (2.0, *map(float, range(20, 30)), 2.0):
-        scale._dispatch.learn((100, factor, x, y), scale.last)
+        scale._dispatch.learn((100, factor, x, y), scale.last, scale._dispatch.circumstances())
         assert len(scale._dispatch._known) <= 3
     scale._dispatch.forget()
     assert is_scaled(scale, 2.0) and is_scaled(scale, 2.0)
+
+
+@pytest.mark.parametrize("change", ["target", "option", "cell"])
+def test_what_changes_while_a_kernel_is_found_decides_the_next_call(scale, long_ways, monkeypatch, change):
+    """Another thread does it, while this one compiles."""
+    changes = {
+        "target": lambda: scale.use_target("sm_80"),
+        "option": lambda: config.set_session_default("bench_repeat", 7),
+        "cell": session.begin_cell,
+    }
+    x, y = torch.randn(100), torch.empty(100)
+    scale._dispatch.forget()
+    with monkeypatch.context() as during:
+        launch = kernels.Kernel.launch
+        during.setattr(kernels.Kernel, "launch", lambda *args: (launch(*args), changes[change]()))
+        scale(100, 2.0, x, y)
+    try:
+        assert scale._dispatch.launch((100, 2.0, x, y)) is None
+        assert is_scaled(scale, 2.0) and len(long_ways) == 2
+        assert is_scaled(scale, 2.0) and len(long_ways) == 2
+    finally:
+        scale.use_target(None)
+        config._session.pop("bench_repeat", None)
 
 
 def test_threads_may_call_the_same_kernel(scale):
@@ -194,8 +218,11 @@ def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale):
     class Counting(CudaKernel):
         def __init__(self):
             self.started = []
+            self.fault = None
 
         def start(self, values, index, stream=None):
+            if self.fault is not None:
+                raise self.fault
             self.started.append(values)
             return LAUNCHED
 
@@ -204,7 +231,7 @@ def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale):
     x, y = torch.randn(100), torch.empty(100)
     try:
         kernel.__dict__["_runner"] = counting = Counting()
-        scale._dispatch.learn((100, 2.0, x, y), kernel)
+        scale._dispatch.learn((100, 2.0, x, y), kernel, scale._dispatch.circumstances())
         scale(100, 2.0, x, y)
         calls: list[str] = []
         sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_qualname) if event == "call" else None)
@@ -212,7 +239,12 @@ def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale):
             scale(100, 2.0, x, y)
         finally:
             sys.setprofile(None)
+        counting.fault = KernelError("TK629", "it faulted", data={"kind": "fault", "printed": "so far\n"})
+        with pytest.raises(KernelError):
+            scale(100, 2.0, x, y)
+        assert kernel.report.kind == "fault" and kernel.printed == "so far\n"
     finally:
+        kernel.report = None
         kernel.__dict__["_runner"] = runner
         scale._dispatch.forget()
     assert counting.started == [[100, x.data_ptr(), y.data_ptr()]] * 2

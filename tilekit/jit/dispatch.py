@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilekit import config
+from tilekit.diag.errors import KernelError
 from tilekit.dtypes import DataType, PointerType
 from tilekit.jit import session
 from tilekit.jit.arguments import BUCKETS
@@ -127,20 +128,28 @@ class _Body:
         return self.names["probe"]
 
 
+@dataclass(frozen=True)
+class Circumstances:
+    """What decides beside the arguments, when somebody begins to look for a kernel; `known` is where to keep it."""
+
+    known: dict[tuple[Any, ...], Ready]
+    options: Mapping[str, object]
+    moment: tuple[Target | None, int]
+
+
 @dataclass
 class Ready:
     """A kernel that a call found, and under which circumstances it would find the same one again."""
 
     kernel: Kernel
     runner: Any
-    options: dict[str, object]
-    moment: tuple[Target | None, int]
+    found: Circumstances
     next_look: float = 0.0
 
     def is_current(self) -> bool:
         return (
-            config.session_defaults() == self.options
-            and session.moment() == self.moment
+            config.session_defaults() == self.found.options
+            and session.moment() == self.found.moment
             and self.kernel.runner is self.runner
             and self.kernel.report is None
         )
@@ -153,7 +162,11 @@ class Ready:
             kernel.keep()
             self.next_look = now + _LOOK_SECONDS
         kernel.remember(arguments)
-        kernel.launched(self.runner.start(values, index))
+        try:
+            stats = self.runner.start(values, index)
+        except KernelError as error:
+            raise kernel.failed(error, checked=False) from error.__cause__
+        kernel.launched(stats)
 
 
 class Dispatch:
@@ -184,7 +197,11 @@ class Dispatch:
             ready.kernel.launch(given)
         return ready.kernel
 
-    def learn(self, arguments: Sequence[Any], kernel: Kernel) -> None:
+    def circumstances(self) -> Circumstances:
+        """What the long way is about to find a kernel under; another thread may change it meanwhile."""
+        return Circumstances(self._known, dict(config.session_defaults()), session.moment())
+
+    def learn(self, arguments: Sequence[Any], kernel: Kernel, found: Circumstances) -> None:
         """Remember what the long way found for these arguments."""
         if self._probe is None:
             self._probe = probe_of(self._params, arguments, by_value=self._by_value)
@@ -195,11 +212,10 @@ class Dispatch:
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return
         if probed is not None and probed[0][0] is not None and isinstance(kernel.runner, (CudaKernel, CpuRunner)):
-            if len(self._known) >= _MOST_KNOWN:
-                self.forget()
-            options = dict(config.session_defaults())
-            self._known[probed[0]] = Ready(kernel, kernel.runner, options, session.moment())
+            if len(found.known) >= _MOST_KNOWN:
+                found.known.clear()
+            found.known[probed[0]] = Ready(kernel, kernel.runner, found)
 
     def forget(self) -> None:
         """Take the long way again, for something else decides now."""
-        self._known.clear()
+        self._known = {}  # not cleared: what another thread still finds goes to the old one

@@ -153,11 +153,15 @@ class Kernel:
                 checked = False
                 self.last_run = self._launch(arguments)
         except KernelError as error:
-            self.printed = str(error.data.get("printed", ""))
-            printing.show(self.printed)
-            raise self._reported(error, checked=checked) from error.__cause__
+            raise self.failed(error, checked=checked) from error.__cause__
         self._found_nothing(checked=checked)
         self.launched(self.last_run)
+
+    def failed(self, error: KernelError, *, checked: bool) -> KernelError:
+        """Take note of a launch that went wrong; the error to raise."""
+        self.printed = str(error.data.get("printed", ""))
+        printing.show(self.printed)
+        return self._reported(error, checked=checked)
 
     def launched(self, stats: LaunchStats) -> None:
         """Take note of a launch that went well."""
