@@ -34,17 +34,12 @@ def certain(body: Stmt) -> Iterator[Stmt]:
                 yield stmt
 
 
-def conditions(func: Function) -> list[tuple[str, Span | None]] | None:
-    """The assumptions about integer parameters, of those that every run comes to, as integer Python over their names.
-
-    None if one of them cannot be said so.
-    """
+def _in_parameters(func: Function) -> Iterator[tuple[AssumeInst, Expr]]:
+    """The assumptions that every run comes to, each with its condition in terms of parameters, if it has one."""
     known: dict[Var, Expr] = {}
     assigned = {stmt.var for stmt in collect(func, stmts.AssignStmt)}
-    found: list[tuple[str, Span | None]] = []
 
     def expanded(expr: Expr) -> Expr | None:
-        """In terms of the parameters, if what it is made of is known."""
         whole = scalar.rewrite(expr, known)
         return whole if set(scalar.free_vars(whole)) <= set(func.params) - assigned else None
 
@@ -60,15 +55,21 @@ def conditions(func: Function) -> list[tuple[str, Span | None]] | None:
             case stmts.DeclareStmt(var=var, init=init) if init is not None:
                 learn(var, init)
             case stmts.InstStmt(inst=AssumeInst() as assumption):
-                if (whole := expanded(assumption.cond)) is None:
-                    continue
-                try:
-                    found.append((scalar_eval.to_host(whole, scalar.name_hint), assumption.span))
-                except TilekitError:
-                    return None
+                if (whole := expanded(assumption.cond)) is not None:
+                    yield assumption, whole
             case _:
                 pass
-    return found
+
+
+def conditions(func: Function) -> list[tuple[str, Span | None]] | None:
+    """The assumptions about integer parameters, of those that every run comes to, as integer Python over their names.
+
+    None if one of them cannot be said so.
+    """
+    try:
+        return [(scalar_eval.to_host(whole, scalar.name_hint), inst.span) for inst, whole in _in_parameters(func)]
+    except TilekitError:
+        return None
 
 
 def first_false(func: Function, arguments: Sequence[Any]) -> AssumeInst | None:
@@ -79,23 +80,7 @@ def first_false(func: Function, arguments: Sequence[Any]) -> AssumeInst | None:
             known[param] = scalar_eval.number(argument, dtype)
     if any(scalar_eval.evaluate(extent, known) <= 0 for extent in func.metadata.grid_blocks):
         return None  # no block comes to anything
-    assigned = {stmt.var for stmt in collect(func, stmts.AssignStmt)}
-
-    def learn(var: Var, value: Expr) -> None:
-        if var not in assigned and known.keys() >= set(scalar.free_vars(value)):
-            known[var] = scalar_eval.evaluate(value, known)
-
-    for stmt in certain(func.body):
-        match stmt:
-            case stmts.LetStmt():
-                for var, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
-                    learn(var, value)
-            case stmts.DeclareStmt(var=var, init=init) if init is not None:
-                learn(var, init)
-            case stmts.InstStmt(inst=AssumeInst() as assumption):
-                is_known = known.keys() >= set(scalar.free_vars(assumption.cond))
-                if is_known and not scalar_eval.evaluate(assumption.cond, known):
-                    return assumption
-            case _:
-                pass
+    for inst, whole in _in_parameters(func):
+        if known.keys() >= set(scalar.free_vars(whole)) and not scalar_eval.evaluate(whole, known):
+            return inst
     return None
