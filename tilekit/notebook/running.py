@@ -177,22 +177,13 @@ class Output:
                 self._handle.update(bundle, raw=True)
 
 
-class PlainCells:
+class PlainCells(observer.Observer):
     """Shows how far a long launch is in cells that are no `%%tilus` cells; the line is empty when it has ended."""
 
     def __init__(self, shell: InteractiveShell, is_elsewhere: Callable[[], bool]) -> None:
         self._shell = shell
         self._is_elsewhere = is_elsewhere
         self._handle: Any = None
-
-    def compiling(self, script: str, stage: str) -> None:
-        """Of compiles such a cell says nothing."""
-
-    def compiled(self, kernel: Kernel) -> None:
-        """Nor of their ends."""
-
-    def launched(self, kernel: Kernel) -> None:
-        """Nor of launches."""
 
     def running(self, progress: Underway | None) -> None:
         if progress is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
-from tilekit.jit.kernel import Kernel
+from tilekit.jit import observer
 from tilekit.jit.progress import TuningProgress, Underway
 from tilekit.notebook.running import can_update
 
@@ -22,21 +22,12 @@ if TYPE_CHECKING:
 _REDRAW_S = 0.25
 
 
-class TuningPlots:
+class TuningPlots(observer.Observer):
     """Watches every tuning, in whichever cell it runs."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._plot: LivePlot | None = None
-
-    def compiling(self, script: str, stage: str) -> None:
-        """Of compiles it draws nothing."""
-
-    def compiled(self, kernel: Kernel) -> None:
-        """Nor of their ends."""
-
-    def launched(self, kernel: Kernel) -> None:
-        """Nor of launches."""
 
     def running(self, progress: Underway | None) -> None:
         if progress is None:
