@@ -216,6 +216,15 @@ def test_a_file_that_changed_is_noticed(now):
         source.read(function)
 
 
+@pytest.mark.parametrize(
+    "text", ["x = lambda a: a\n", "y = 1\nx = max(\n    1, key=lambda a: a) if 0 else (\n    lambda a: a)\n"]
+)
+def test_a_lambda_is_called_one(text):
+    line = len(text.splitlines())
+    with pytest.raises(LanguageError, match=f"this method is a lambda, of line {line} of its file"):
+        source.read(cell(text, "Cell In[9]")["x"])
+
+
 def test_a_file_is_read_anew_when_it_changed_on_disk(tmp_path):
     path = tmp_path / "kernels.py"
 

@@ -93,11 +93,13 @@ def _parse(code: CodeType) -> FunctionSource:
         indented = bool(block) and block[0][:1].isspace()
         tree = ast.parse("".join(["if 1:\n", *block]) if indented else "".join(block))
     except (SyntaxError, tokenize.TokenError):
-        raise _changed(code) from None
+        raise (_is_lambda(code) if code.co_name == "<lambda>" else _changed(code)) from None
     first = tree.body[0] if tree.body else None
     node = first.body[0] if isinstance(first, ast.If) else first
     if isinstance(node, ast.AsyncFunctionDef):
         raise _is_async(node, code)
+    if code.co_name == "<lambda>":
+        raise _is_lambda(code)
     if not isinstance(node, ast.FunctionDef):
         raise _changed(code)
     ast.increment_lineno(node, code.co_firstlineno - (2 if indented else 1))
@@ -165,6 +167,14 @@ def _lines(node: ast.AST) -> Iterable[int]:
         return ()
     last: int = getattr(node, "end_lineno", first)
     return range(first, last + 1) if isinstance(node, (ast.JoinedStr, ast.Constant)) else (first, last)
+
+
+def _is_lambda(code: CodeType) -> errors.LanguageError:
+    return errors.LanguageError(
+        "TK111",
+        f"this method is a lambda, of line {code.co_firstlineno} of its file",
+        help="write it with def, so that it has lines to compile",
+    )
 
 
 def _changed(code: CodeType) -> errors.LanguageError:

@@ -361,7 +361,8 @@ class _FunctionVerifier:
                         if var not in self.func.params:
                             name = self._names.name(tensor)
                             message = f"the size of the workspace {name} uses {_name(var)}, which is no parameter"
-                            raise _error("TK191", message, span)
+                            help = "it is made before the launch: compute it from parameters, as self.attrs.blocks is"
+                            raise _error("TK191", message, span, help)
             case LockSemaphoreInst(ptr=ptr) | ReleaseSemaphoreInst(ptr=ptr):
                 if not self.inside.isdisjoint(scalar.free_vars(ptr)):
                     message = f"{inst.opcode} needs a semaphore in global memory: nobody else sees shared memory"
