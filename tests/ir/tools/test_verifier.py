@@ -416,7 +416,7 @@ AFTER = "is used after its memory was freed; it is freed here"
         (
             ["k: i32 = n", "w: Global[f32[n, k]] = global_tensor(requires_clean=False)"],
             "line 2: the size of the workspace w uses k, which is no parameter; "
-            "it is made before the launch: compute it from parameters, as self.attrs.blocks",
+            "it is made before the launch: compute it from parameters, as self.attrs.blocks is",
         ),
         (
             [
