@@ -12,6 +12,7 @@ import torch
 
 from tilekit import config
 from tilekit.cpusim.build import INCLUDE, Runtime
+from tilekit.cpusim.client import LaunchRequest, LaunchResult
 from tilekit.diag import ArgumentError, KernelError, LaunchError
 from tilekit.runtime import launch_cpu
 from tilekit.runtime.launch import COUNTERS
@@ -86,6 +87,21 @@ def test_a_kernel_writes_its_output(increment: CpuKernel, n: int) -> None:
     assert stats.seconds is not None
     assert stats.counters["blocks"] == -(-n // BLOCK)
     assert stats.counters.keys() == COUNTERS.keys(), "each has its words"
+
+
+def test_a_library_that_is_deleted_while_it_is_launched_is_written_again(build: Build, monkeypatch) -> None:
+    kernel = build(INCREMENT, *INCREMENT_PARAMS)
+    run = kernel.device.simulator.run
+
+    def delete_and_run(request: LaunchRequest) -> LaunchResult:
+        kernel._library.unlink()
+        monkeypatch.undo()
+        return run(request)
+
+    monkeypatch.setattr(kernel.device.simulator, "run", delete_and_run)
+    x, y = torch.randn(300), torch.zeros(300)
+    kernel.launch([y, x, 300])
+    assert torch.equal(y, x + 1)
 
 
 def test_arrays_and_tensors_may_be_mixed(increment: CpuKernel) -> None:

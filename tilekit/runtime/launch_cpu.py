@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tilekit.cpusim.client import (
     DEFAULT_TIMEOUT_S,
     Check,
     LaunchRequest,
+    LaunchResult,
     Pointer,
     Scalar,
     SharedBuffer,
@@ -159,7 +160,7 @@ class CpuKernel:
                 on_wait=None if on_wait is None else lambda finished: on_wait(finished, ran),
             )
             try:
-                result = self.device.ready().run(request)
+                result = self._run(request)
             except KernelError as error:
                 self._explain(error, seen)
                 raise
@@ -235,6 +236,15 @@ class CpuKernel:
                         "byte_offset": first,
                     },
                 )
+
+    def _run(self, request: LaunchRequest) -> LaunchResult:
+        try:
+            return self.device.ready().run(request)
+        except KernelError as error:
+            if error.kind != "refused" or request.library.exists():
+                raise
+        # somebody deleted the library in this moment; nothing has run
+        return self.device.ready().run(replace(request, library=self._present_library()))
 
     def _present_library(self) -> Path:
         """Where the library lies now; one deleted with the cache is written again, outside of it."""
