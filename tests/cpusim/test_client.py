@@ -88,7 +88,7 @@ SLOW = HEADER + (
 def test_who_waits_is_told_how_many_blocks_have_ended(own, monkeypatch):
     told: list[int] = []
     monkeypatch.setattr(client, "TICK_S", 0.005)
-    arguments = [np.zeros(100, np.int32), np.int32(1_000_000)]
+    arguments = [np.zeros(100, np.int32), np.int32(8_000_000)]
     run(own, SLOW, "slow", arguments, grid=100, block=1, on_wait=told.append)
     assert told == sorted(told) and any(0 < finished < 100 for finished in told)
     told.clear()

@@ -217,7 +217,7 @@ def test_a_long_launch_shows_how_far_it_is(notebook: Kernel):
     notebook.ran("from tilekit.cpusim import client\nfrom tilekit.jit import progress\n"
                  "client.TICK_S, progress.PATIENCE_S = 0.03, 0.0")  # fmt: skip
     notebook.ran(f"%%tilus\n{SLOW}")
-    for cell in ("%%tilus\nslow(96, 20, x)", "slow(96, 20, x)"):
+    for cell in ("%%tilus\nslow(96, 400, x)", "slow(96, 400, x)"):
         reply = notebook.ran(cell)
         bars = [text for text in reply.history if "of 96 blocks" in text]
         assert bars and "blocks" not in reply.text, "gone when the launch has ended"

@@ -46,7 +46,7 @@ def test_a_bar_stands_below_a_cell_while_its_kernel_runs(notebook: Notebook, imp
         notebook.publisher, "publish", lambda data, *a, **k: (shown.append(data), publish(data, *a, **k))
     )
     notebook.ran("%%tilus\n" + SLOW)
-    ran = notebook.ran("%%tilus\nslow(96, 40, x)")
+    ran = notebook.ran("%%tilus\nslow(96, 400, x)")
     bars = [data for data in shown if "of 96 blocks" in data["text/plain"]]
     assert bars and all(re.search(r"[━╌]{24} Slow: \d+ of 96 blocks", data["text/plain"]) for data in bars)
     assert all("var(--jp-brand-color1" in data["text/html"] and "<script" not in data["text/html"] for data in bars)
@@ -55,7 +55,7 @@ def test_a_bar_stands_below_a_cell_while_its_kernel_runs(notebook: Notebook, imp
 
 def test_a_cell_without_the_magic_shows_it_too_and_leaves_nothing(notebook: Notebook, impatient):
     notebook.ran(SLOW.replace("import tilus", "import tilekit as tilus").replace("from tilus", "from tilekit"))
-    ran = notebook.ran("slow(96, 40, x)")
+    ran = notebook.ran("slow(96, 400, x)")
     (output,) = ran.shown
     assert output.updates >= 1 and output.data == {"text/plain": "", "text/html": ""}
 
@@ -63,7 +63,7 @@ def test_a_cell_without_the_magic_shows_it_too_and_leaves_nothing(notebook: Note
 def test_a_terminal_gets_no_outputs(notebook: Notebook, impatient):
     notebook.ran("%%tilus\n" + SLOW)
     with notebook.as_terminal():
-        ran = notebook.ran("slow(96, 20, x)")
+        ran = notebook.ran("slow(96, 400, x)")
     assert set(ran.stdout.splitlines()[:1000]) == {"done"}
 
 
