@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Told about each compile and launch, in the thread that does it."""
+    """Told about each compile and launch, in the thread that does it; by itself it does nothing about it."""
 
-    def compiling(self, script: str, stage: str) -> None: ...
+    def compiling(self, script: str, stage: str) -> None:
+        """A stage of a compile begins, or the first launch."""
 
-    def compiled(self, kernel: Kernel) -> None: ...
+    def compiled(self, kernel: Kernel) -> None:
+        """A kernel is there, compiled or found."""
 
     def running(self, progress: Underway | None) -> None:
         """How far a launch or a tuning is that takes long; None once it has ended."""
 
-    def launched(self, kernel: Kernel) -> None: ...
+    def launched(self, kernel: Kernel) -> None:
+        """A launch went well."""
 
 
 @dataclass(frozen=True)

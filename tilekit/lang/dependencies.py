@@ -182,7 +182,7 @@ class _Walk:
             case types.GenericAlias() | types.UnionType():
                 return f"alias {value!r}"
             case tuple():
-                attributes = self.value(getattr(value, "__dict__", {}), where)
+                attributes = self.value(getattr(cast("Any", value), "__dict__", {}), where)
                 return f"{self.of_class(kind)} {self._all(cast('tuple[Any, ...]', value), where)} {attributes}"
             case _:
                 return _of_library(value) or self._instance(value, where)
@@ -306,7 +306,8 @@ class _Walk:
             told.append(repr(vars(cls).get("__dataclass_params__")))
         members: Mapping[str, Any] = getattr(cls, "__members__", {}) if _is_enum(cls) else {}
         for key, member in members.items():
-            given = {own: value for own, value in vars(member).items() if not _is_reserved(own)}
+            attributes = cast("dict[str, Any]", vars(member))
+            given = {own: value for own, value in attributes.items() if not _is_reserved(own)}
             told.append(f"{key} = {self.value(member.value, name)} {self.value(given, f'{name}.{key}')}")
         for key, member in vars(cls).items():
             if key not in _IMPLIED and not _is_implied(cls, key, member):
