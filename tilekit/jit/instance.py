@@ -69,6 +69,8 @@ class JitInstance:
         self._firsts: dict[Where, Kernel] = {}
         self._spaces: dict[Where, Space] = {}
         self._tuned: dict[Where, tuple[Machine, dict[Key, Entry]]] = {}
+        # the schedule that calls take, until something else is found
+        self.chosen: dict[tuple[Machine, Key], int | None] = {}
         self._lock = threading.RLock()
         # when somebody last looked whether the programs are what the script gives
         self._looked = session.moment()

@@ -281,13 +281,15 @@ class InstantiatedScript:
             session = importlib.import_module("tilekit.jit.tuning.session")
             seconds = None if budget is None else session.seconds_of(budget)
             instance, machine = self._instance(call.key), self._machine(call.device)
-            arguments.check_contiguous(self.script_name, call.facts, instance.strided(machine.config))
-            found = session.tune(
-                instance.space(machine), self._tuning_key(call), call.launch,
-                budget=seconds, jobs=jobs, executor=executor,
-            )  # fmt: skip
-            self._dispatch.forget()
-            return found
+            if not all(found.contiguous for found in call.facts.values()):
+                arguments.check_contiguous(self.script_name, call.facts, instance.strided(machine.config))
+            try:
+                return session.tune(
+                    instance.space(machine), self._tuning_key(call), call.launch,
+                    budget=seconds, jobs=jobs, executor=executor,
+                )  # fmt: skip
+            finally:  # also of a tuning that was interrupted, the best so far counts
+                self._choose_again()
         except TilekitError as error:
             placed = callsite.place(error, self.script_name, sys._getframe(1))
             raise placed.with_sources(self.sources).with_traceback(None) from None
@@ -296,7 +298,7 @@ class InstantiatedScript:
     def tuned(self) -> Tuned:
         """What tuning has found: `export(path)` and `load(path)` pass it on."""
         made = importlib.import_module("tilekit.jit.tuning.table").Tuned
-        return made(self.script_name, self._tables, self._holds_for, self._dispatch.forget)
+        return made(self.script_name, self._tables, self._holds_for, self._choose_again)
 
     def _tables(self) -> list[Table]:
         return importlib.import_module("tilekit.jit.tuning.choice").tables_of(list(self.jit_instances.values()))
@@ -324,9 +326,14 @@ class InstantiatedScript:
             return instance.kernel(machine)
         # who has one schedule never needs this
         choice = importlib.import_module("tilekit.jit.tuning.choice")
-        restart, given = instance.restart(machine.config), call.launch if tunes else None
-        number = choice.choose(instance, machine, restart, self._tuning_key(call), self.tuned, given)
-        return instance.kernel(machine, number, restart)
+        key, given = self._tuning_key(call), call.launch if tunes else None
+        return choice.kernel_for(instance, machine, key, self.tuned, given)
+
+    def _choose_again(self) -> None:
+        """Other schedules may be the best ones now."""
+        for instance in self.jit_instances.values():
+            instance.chosen.clear()
+        self._dispatch.forget()
 
     def _tuning_key(self, call: arguments.Call) -> tuple[tuple[str, int], ...]:
         """The integers that are passed at launch, by name."""

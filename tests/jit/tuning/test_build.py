@@ -58,7 +58,7 @@ def sleeps(job: object) -> Answer:
 
 
 def test_processes_leave_programs_in_the_cache_and_import_no_torch(cache, jobs):
-    answers = dict(compile_all(jobs, 2))
+    answers = dict(compile_all(jobs.items(), 2))
     assert {number: answer.error for number, answer in answers.items()} == dict.fromkeys(range(len(SCHEDULES)))
     assert len(programs(cache)) == len(SCHEDULES)
     with build._processes(1) as pool:
@@ -69,21 +69,42 @@ def test_processes_leave_programs_in_the_cache_and_import_no_torch(cache, jobs):
 
 def test_one_job_starts_no_process(jobs, monkeypatch):
     monkeypatch.setattr(build, "compile_program", process_of)
-    ((_, answer),) = compile_all({0: jobs[0]})
+    ((_, answer),) = compile_all([(0, jobs[0])], 2)
     assert answer.key == str(os.getpid())
-    assert list(compile_all({})) == []
+    assert list(compile_all([], 2)) == []
 
 
 def test_a_process_that_dies_costs_the_program_that_it_was_at(jobs, monkeypatch):
     monkeypatch.setattr(build, "compile_program", dies_if_first)
-    answers = dict(compile_all(jobs, 2))
+    answers = dict(compile_all(jobs.items(), 2))
     assert [None if a.error is None else a.error.code for _, a in sorted(answers.items())] == ["TK509", None, None]
+
+
+def test_jobs_are_compiled_while_others_are_still_made(jobs, monkeypatch):
+    monkeypatch.setattr(build, "compile_program", process_of)
+    submitted = []
+
+    class Watching(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            submitted.append(len(made))
+            return super().submit(*args, **kwargs)
+
+    made = []
+
+    def making():
+        for pair in jobs.items():
+            made.append(pair)
+            yield pair
+
+    with Watching(1) as pool:
+        assert len(list(compile_all(making(), 2, pool))) == len(jobs)
+    assert submitted == [1, 2, 3]
 
 
 def test_whoever_stops_early_stops_the_processes(jobs, monkeypatch):
     monkeypatch.setattr(build, "compile_program", sleeps)
     begin = time.monotonic()
-    answers = compile_all(jobs, 2)
+    answers = compile_all(jobs.items(), 2)
     _, first = next(answers)
     answers.close()
     assert time.monotonic() - begin < 40
@@ -114,7 +135,7 @@ def test_any_executor_will_do_and_files_travel(cache, jobs, tmp_path):
     elsewhere = config.resolve({"cache_dir": new_cache(tmp_path / "elsewhere")})
     away = {0: Job(jobs[0].text, jobs[0].spans, jobs[0].target, jobs[0].device, elsewhere, travels=True)}
     with ThreadPoolExecutor(1) as pool:
-        ((_, answer),) = compile_all(away, None, pool)
+        ((_, answer),) = compile_all(away.items(), 2, pool)
     assert answer.error is None and answer.files is not None
     entry = ProgramCache(cache).publish(answer.key, answer.files)
     assert programs(cache) == [entry.folder] and "module/lib.so" in entry.files
@@ -170,7 +191,7 @@ from tests.jit.tuning import test_build as t
 from tilekit.jit.tuning import build
 from types import SimpleNamespace
 build.compile_program = t.sleeps
-answers = build.compile_all({{i: SimpleNamespace(text=text) for i, text in enumerate(("64", "0", "0"))}}, 2)
+answers = build.compile_all(((i, SimpleNamespace(text=text)) for i, text in enumerate(("64", "0", "0"))), 2)
 print(next(answers)[1].key, flush=True)
 next(answers)
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import importlib
+import itertools
 import multiprocessing
 import os
 import signal
@@ -19,7 +20,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -100,36 +101,37 @@ def _try(trial: Trial | None, entry: ProgramEntry) -> Ran | None:
 
 
 def compile_all(
-    jobs: Mapping[int, Job], limit: int | None = None, executor: Executor | None = None
+    jobs: Iterable[tuple[int, Job]], workers: int, executor: Executor | None = None
 ) -> Iterator[tuple[int, Answer]]:
-    """Compile what the cache does not have, in the order in which it is done; whoever stops early stops the processes.
+    """Compile jobs as they come, by number; the answers come as they are done. Stopping early stops the processes.
 
     Parameters
     ----------
     jobs
-        By number.
-    limit
-        At most so many processes; also no more than there are jobs, cores, and memory for.
+        What the cache does not have. Making them may take its time: the first ones are compiled meanwhile.
+    workers
+        How many processes there are at most. A single job is done here.
     executor
         Who compiles in place of processes of our own.
     """
     if executor is not None:
-        yield from ((number, answer or Answer(0.0, _died())) for number, answer in _done(executor, jobs))
+        yield from ((number, answer or Answer(0.0, _died())) for number, answer in _done(executor, jobs, {}))
         return
-    if len(jobs) == 1:
-        yield from ((number, compile_program(job)) for number, job in jobs.items())
+    coming = iter(jobs)
+    first = list(itertools.islice(coming, 2))
+    if len(first) < 2:
+        yield from ((number, compile_program(job)) for number, job in first)
         return
-    lost: dict[int, Job] = dict(jobs)
-    if jobs:
-        with _processes(workers_for(len(jobs), limit)) as pool:
-            for number, answer in _done(pool, jobs):
-                if answer is not None:
-                    del lost[number]
-                    yield number, answer
+    lost: dict[int, Job] = {}
+    with _processes(workers) as pool:
+        for number, answer in _done(pool, itertools.chain(first, coming), lost):
+            if answer is not None:
+                del lost[number]
+                yield number, answer
     # a process has died, and with it its pool: each alone shows whose fault it was
     for number, job in lost.items():
         with _processes(1) as pool:
-            ((_, answer),) = _done(pool, {number: job})
+            ((_, answer),) = _done(pool, [(number, job)], {})
         yield number, answer or Answer(0.0, _died())
 
 
@@ -139,18 +141,25 @@ def workers_for(jobs: int, limit: int | None) -> int:
     return max(chosen, 1)
 
 
-def _done(executor: Executor, jobs: Mapping[int, Job]) -> Iterator[tuple[int, Answer | None]]:
+def _done(
+    executor: Executor, jobs: Iterable[tuple[int, Job]], under_way: dict[int, Job]
+) -> Iterator[tuple[int, Answer | None]]:
     """The answers as they come; None where the process died, of this job or of another one."""
     numbers: dict[Future[Answer], int] = {}
+    refused: list[int] = []
     try:
-        for number, job in jobs.items():
-            with contextlib.suppress(BrokenProcessPool):
+        for number, job in jobs:
+            under_way[number] = job
+            try:
                 numbers[executor.submit(compile_program, job)] = number
+            except BrokenProcessPool:
+                refused.append(number)
         for future in concurrent.futures.as_completed(numbers):
             try:
                 yield numbers[future], future.result()
             except BrokenProcessPool:
                 yield numbers[future], None
+        yield from ((number, None) for number in refused)
     finally:
         for future in numbers:
             future.cancel()

@@ -13,24 +13,40 @@ from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
     from tilekit.jit.instance import JitInstance, Machine
+    from tilekit.jit.kernel import Kernel
     from tilekit.jit.specialized import Restart
 
 
-def choose(
+def kernel_for(
+    instance: JitInstance, machine: Machine, key: Key, loaded: Tuned, arguments: Sequence[Any] | None = None
+) -> Kernel:
+    """The kernel for a call with this tuning key.
+
+    A call on a GPU with a new one waits for its tuning on these arguments, if there are some. On the CPU that would
+    take longer than what is gained.
+    """
+    place = (machine, key)
+    if place in instance.chosen:
+        return instance.kernel(machine, instance.chosen[place])
+    restart = instance.restart(machine.config)
+    number = _choose(instance, machine, restart, key, loaded, arguments)
+    kernel = instance.kernel(machine, number, restart)
+    if arguments is not None or number is not None:
+        instance.chosen[place] = number
+    return kernel
+
+
+def _choose(
     instance: JitInstance,
     machine: Machine,
     restart: Restart,
     key: Key,
     loaded: Tuned,
-    arguments: Sequence[Any] | None = None,
+    arguments: Sequence[Any] | None,
 ) -> int | None:
-    """The schedule for a call; None for the first that compiles.
-
-    A call on a GPU with a new tuning key waits for its tuning on these arguments, if there are some. On the CPU that
-    would take longer than what is gained.
-    """
+    """The number of a schedule; None for the first that compiles."""
     here = table.holds_for(machine)
-    number = known(instance, machine, restart, key, loaded, here)
+    number = _known(instance, machine, restart, key, loaded, here)
     if number is not None or arguments is None:
         return number
     if machine.device.kind is not DeviceKind.CUDA or not machine.config.autotune:
@@ -39,11 +55,11 @@ def choose(
     session = importlib.import_module("tilekit.jit.tuning.session")
     space = instance.space(machine)
     with space.tuning:
-        number = known(instance, machine, restart, key, loaded, here)  # of a thread that was faster
+        number = _known(instance, machine, restart, key, loaded, here)  # of a thread that was faster
         return session.tune_for_call(space, key, arguments) if number is None else number
 
 
-def known(
+def _known(
     instance: JitInstance, machine: Machine, restart: Restart, key: Key, loaded: Tuned, here: HoldsFor
 ) -> int | None:
     """The schedule for a tuning key as far as anybody knows: this process, a file that was loaded, the cache."""

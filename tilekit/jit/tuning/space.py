@@ -125,29 +125,38 @@ class Space:
     ) -> Iterator[Candidate]:
         """Compile what is not compiled yet; each candidate comes when it is known what became of it.
 
-        What the cache has comes first, and starts no process. An executor also makes the trial, where it has a GPU.
+        What the cache has starts no process. An executor also makes the trial, where it has a GPU.
         """
         restart = self.instance.restart(self.machine.config)
-        missing: dict[int, Job] = {}
+        settled: list[Candidate] = []
+        limit = min(jobs or self.machine.config.parallel_workers, self.machine.config.parallel_workers)
+        workers = build.workers_for(len(self.waiting), limit)
+        missing = self._missing(restart, settled, executor is not None, trial)
+        for number, answer in build.compile_all(missing, workers, executor):
+            while settled:
+                yield settled.pop(0)
+            self._take(self.candidates[number], answer, restart)
+            yield self.candidates[number]
+        yield from settled
+
+    def _missing(
+        self, restart: Restart, settled: list[Candidate], travels: bool, trial: Trial | None
+    ) -> Iterator[tuple[int, Job]]:
+        """What must be compiled; candidates that fail before, or that the cache has, go to `settled`."""
         for candidate in self.waiting:
             found = self.instance.specialized(candidate.number, restart)
             if not isinstance(found, Specialized):
                 candidate.error = found.error.with_sources(self.instance.sources)
                 self._note_failure(candidate, restart, "scheduling")
-                yield candidate
+                settled.append(candidate)
                 continue
             candidate.program = self._find(found)
             if candidate.program is None:
-                missing[candidate.number] = self._job(found, executor is not None, trial)
+                yield candidate.number, self._job(found, travels, trial)
                 continue
             candidate.compile_seconds = 0.0
             self._note(candidate, restart)
-            yield candidate
-        limit = min(jobs or self.machine.config.parallel_workers, self.machine.config.parallel_workers)
-        for number, answer in build.compile_all(missing, limit, executor):
-            candidate = self.candidates[number]
-            self._take(candidate, answer, restart)
-            yield candidate
+            settled.append(candidate)
 
     def error_of_all(self) -> TilekitError:
         """What to say where no candidate compiles: the error of the first, and how many there are."""
