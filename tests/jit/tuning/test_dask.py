@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tuning whose schedules are compiled by the processes of a real dask cluster."""
 
+import time
+
 import pytest
 import torch
 
 from tests.caches import new_cache
 from tests.jit.tuning.test_on_cpu import Staged
+from tests.kernels.matmul import scripts
 from tilekit import config, option
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -39,6 +42,29 @@ def test_a_cluster_compiles_and_its_programs_are_here(client, tmp_path):
         compiled = client.run(lambda: "tilekit.drivers" in __import__("sys").modules)
         assert any(compiled.values()), "they were compiled there"
         assert not any(client.run(lambda: "torch" in __import__("sys").modules).values())
+    finally:
+        config.clear_session_defaults()
+        for name, value in before.items():
+            config.set_session_default(name, value)
+
+
+@pytest.mark.gpu
+def test_a_cluster_with_gpus_times_what_it_compiles(client, tmp_path):
+    before = dict(config.session_defaults())
+    option.cache_dir(new_cache(tmp_path / "cache"))
+    try:
+        m, n, k = 1024, 1024, 512
+        a, b = torch.randn(m, k, device="cuda").half(), torch.randn(k, n, device="cuda").half()
+        c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.half)
+        handle = scripts.pipelined()
+        begin = time.monotonic()
+        found = handle.tune(m, n, k, a, b, c, executor=client.get_executor())
+        print(f"tuned by two processes in {time.monotonic() - begin:.1f} s\n{found}")
+        assert found.best is not None and found.best.median > 0
+        assert all(client.run(lambda: "tilekit.jit.tuning.elsewhere" in __import__("sys").modules).values())
+        handle(m, n, k, a, b, c)
+        assert handle.last.schedule == found.best.schedule
+        assert (c.float() - a.float() @ b.float()).norm() / c.float().norm() < 1e-3
     finally:
         config.clear_session_defaults()
         for name, value in before.items():
