@@ -2,6 +2,7 @@
 """The runtime is built once for each compiler and each version of its sources, whoever asks first."""
 
 import dataclasses
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,17 @@ def test_nothing_is_left_of_a_failed_build(tmp_path, compiler, monkeypatch):
     with pytest.raises(ValueError):
         build.build_runtime(tmp_path, compiler)
     assert [path.suffix for path in (tmp_path / "cpusim").iterdir()] in ([], [".lock"])
+
+
+def test_the_cache_may_be_deleted_while_it_is_built(tmp_path, compiler, monkeypatch):
+    build_it = FakeCompiler.build_runtime
+
+    def build_while_somebody_deletes(self, sources, library, *, include):
+        shutil.rmtree(tmp_path / "cpusim")
+        return build_it(self, sources, library, include=include)
+
+    monkeypatch.setattr(FakeCompiler, "build_runtime", build_while_somebody_deletes)
+    assert build.build_runtime(tmp_path, compiler).library.read_bytes() == b"a library"
 
 
 def test_a_cache_that_cannot_be_written_is_said(compiler):

@@ -48,15 +48,20 @@ def build_runtime(cache_dir: Path, compiler: HostCompiler) -> Runtime:
 
 
 def _build(folder: Path, compiler: HostCompiler) -> float:
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        built = compiler.build_runtime(sorted(_SOURCES.glob("*.cpp")), draft / _LIBRARY, include=INCLUDE)
-        (draft / _DIGEST).write_text(_digest(draft / _LIBRARY))
-        draft.chmod(0o755)  # mkdtemp makes it private; a shared cache is read by others
-        shutil.rmtree(folder, ignore_errors=True)  # what lies there is damaged
-        draft.rename(folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    # it takes seconds, in which somebody may delete the cache
+    with tempfile.TemporaryDirectory(prefix="tilekit-cpusim-") as elsewhere:
+        made = Path(elsewhere) / _LIBRARY
+        built = compiler.build_runtime(sorted(_SOURCES.glob("*.cpp")), made, include=INCLUDE)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            shutil.copy(made, draft)
+            (draft / _DIGEST).write_text(_digest(made))
+            draft.chmod(0o755)  # mkdtemp makes it private; a shared cache is read by others
+            shutil.rmtree(folder, ignore_errors=True)  # what lies there is damaged
+            draft.rename(folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     return built.seconds
 
 
