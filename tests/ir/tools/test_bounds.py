@@ -97,3 +97,12 @@ def test_a_part_that_is_outside_for_certain_is_refused(lines, message):
 )
 def test_a_part_that_may_lie_inside_is_accepted(lines):
     verify(program(*lines))
+
+
+def test_numbers_that_come_from_each_other_are_looked_at_once_each():
+    """As one expression the last of them would have as many parts as 2 to the power of their number."""
+    mixed = [f"    x{i + 1}: i32 = (x{i} >> i32(3)) ^ x{i}" for i in range(40)]
+    loop = ["for i in range(i32(5)):", "    x0: i32 = i % i32(4)", *mixed]
+    verify(program(S, *loop, f"    {row('x40 % i32(4)')}"))
+    error = refusal(program(S, *loop, "    k: i32 = (x40 & i32(0)) + i", f"    {row('k')}"))
+    assert one_line(error).startswith("line 45: this takes element 4 of s along dimension 0")

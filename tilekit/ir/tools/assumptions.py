@@ -36,26 +36,20 @@ def certain(body: Stmt) -> Iterator[Stmt]:
 
 def _in_parameters(func: Function) -> Iterator[tuple[AssumeInst, Expr]]:
     """The assumptions that every run comes to, each with its condition in terms of parameters, if it has one."""
-    known: dict[Var, Expr] = {}
     assigned = {stmt.var for stmt in collect(func, stmts.AssignStmt)}
-
-    def expanded(expr: Expr) -> Expr | None:
-        whole = scalar.rewrite(expr, known)
-        return whole if set(scalar.free_vars(whole)) <= set(func.params) - assigned else None
-
-    def learn(var: Var, value: Expr) -> None:
-        if var not in assigned and (whole := expanded(value)) is not None:
-            known[var] = whole
-
+    # what variables stand for that have one value
+    values: dict[Var, Expr] = {}
     for stmt in certain(func.body):
         match stmt:
             case stmts.LetStmt():
-                for var, value in zip(stmt.bind_vars, stmt.bind_values, strict=True):
-                    learn(var, value)
-            case stmts.DeclareStmt(var=var, init=init) if init is not None:
-                learn(var, init)
+                values.update(zip(stmt.bind_vars, stmt.bind_values, strict=True))
+            case stmts.DeclareStmt(var=var, init=init) if init is not None and var not in assigned:
+                values[var] = init
             case stmts.InstStmt(inst=AssumeInst() as assumption):
-                if (whole := expanded(assumption.cond)) is not None:
+                whole = assumption.cond
+                while known := {var: values[var] for var in scalar.free_vars(whole) if var in values}:
+                    whole = scalar.rewrite(whole, known)
+                if set(scalar.free_vars(whole)) <= set(func.params) - assigned:
                     yield assumption, whole
             case _:
                 pass

@@ -7,7 +7,7 @@ the access: the number of rounds is a constant, nothing leaves the loop early, a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -136,21 +136,34 @@ class _Parts:
     def part(self, along: _Along, span: Span | None) -> None:
         if along.is_outside(fact := self.facts.of(along.start)):
             raise self.error(along, fact, span)
-        start = self.expanded(along.start)
-        loops = [loop for var, loop in self.loops.items() if var in scalar.free_vars(start)]
+        reads = self.read_for(along.start)
+        loops = [loop for var, loop in self.loops.items() if var in reads]
         for rounds in _extremes(loops):
-            variables = {**self.facts.variables, **{var: Fact.exactly(at) for var, at in rounds.items()}}
-            if along.is_outside(fact := Facts(variables).of(start)):
+            if along.is_outside(fact := self.facts_in(rounds, reads).of(along.start)):
                 error = self.error(along, fact, span)
                 for loop in loops:
                     which = "first" if rounds[loop.iter_var] == 0 else "last"
                     error.noted(f"it is so in the {which} round of this loop", loop.span)
                 raise error
 
-    def expanded(self, expr: Expr) -> Expr:
-        """The expression with every variable that has one value replaced by it."""
-        known = {var: self.values[var] for var in scalar.free_vars(expr) if var in self.values}
-        return self.expanded(scalar.rewrite(expr, known)) if known else expr
+    def read_for(self, expr: Expr) -> set[Var]:
+        """The variables that an expression is computed from, and those that these are."""
+        found: set[Var] = set()
+        waiting = [expr]
+        while waiting:
+            new = set(scalar.free_vars(waiting.pop())) - found
+            found |= new
+            waiting += [self.values[var] for var in new if var in self.values]
+        return found
+
+    def facts_in(self, rounds: Mapping[Var, int], reads: Set[Var]) -> Facts:
+        """What is known in these rounds of loops of the variables that something reads."""
+        variables = {**self.facts.variables, **{var: Fact.exactly(at) for var, at in rounds.items()}}
+        # each after those that it is computed from
+        for var, value in self.values.items():
+            if var in reads and (fact := Facts(variables).maybe(value)) is not None:
+                variables[var] = fact
+        return Facts(variables)
 
     def error(self, along: _Along, start: Fact, span: Span | None) -> errors.VerificationError:
         name = Names.of_function(self.func).name(along.tensor)
