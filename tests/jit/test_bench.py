@@ -18,7 +18,6 @@ from tilekit import float16, float32, int32
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.jit import bench, observer, progress
 from tilekit.jit.bench import Benching
-from tilekit.jit.benched import duration
 from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.runtime import benchmark
 from tilekit.runtime.benchmark import ClockTimer
@@ -473,12 +472,6 @@ def test_named_sizes_without_a_rate_are_drawn_in_milliseconds(world, add, args):
     figure = result.figure()
     assert figure.layout.xaxis.type == "category" and figure.layout.yaxis.title.text == "ms"
     assert list(figure.data[0].y) == pytest.approx([1.0, 1.0])
-
-
-def test_a_time_has_three_digits():
-    assert [duration(s) for s in (0.0, 3.9e-6, 18.84e-6, 253.6e-6, 0.0016, 2.5)] == [
-        "0.00 µs", "3.90 µs", "18.8 µs", "254 µs", "1.60 ms", "2.50 s"
-    ]  # fmt: skip
 
 
 def test_the_example_of_the_docstring_runs():

@@ -80,9 +80,7 @@ def test_after_a_change_nothing_of_before_is_written_as_what_is_now(cache, monke
     assert filled(handle) == 1.0
     monkeypatch.setattr("tests.jit.test_instance.VALUE", 2.0)
     with monkeypatch.context() as other:
-        other.setitem(
-            config._session, "bench_repeat", 7
-        )  # with other options it is another kernel
+        other.setitem(config._session, "bench_repeat", 7)  # with other options it is another kernel
         assert filled(handle) == 2.0
         shutil.rmtree(cache / "programs")
         shutil.rmtree(cache / "specializations")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError
-from tilekit.jit import agreement, contestants, progress
+from tilekit.jit import agreement, contestants, durations, progress
 from tilekit.jit.benched import Bench, Row
 from tilekit.jit.contestants import Peer, Subject
 from tilekit.jit.kernel import Kernel
@@ -314,7 +314,7 @@ class Benching(Underway):
     @property
     def words(self) -> str:
         at = f" at {self.size}" if self.size else ""
-        left = f", about {progress.duration(self.seconds / self.share * (1 - self.share))} left" if self.share else ""
+        left = f", about {durations.left(self.seconds / self.share * (1 - self.share))} left" if self.share else ""
         return f"{self.script}: measuring{at}{left}"
 
 

@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tilekit.diag import errors
+from tilekit.jit import durations
 from tilekit.runtime import device
 from tilekit.runtime.benchmark import Timing
 from tilekit.runtime.conditions import Conditions
@@ -212,11 +213,10 @@ class Bench:
         """What to know of the numbers."""
         timed = [row.timing for row in self.rows if row.timing is not None]
         rounds = max((len(timing.rounds) for timing in timed), default=0)
-        method = f"medians of {rounds} rounds in turn and how far these lie apart" + (
-            f"; each call with a cold L2 cache; an empty kernel takes {duration(self.floor)}, which is not subtracted"
-            if self.floor is not None
-            else ""
-        )
+        method = f"medians of {rounds} rounds in turn and how far these lie apart"
+        if self.floor is not None:
+            floor = durations.measured(self.floor)
+            method += f"; each call with a cold L2 cache; an empty kernel takes {floor}, which is not subtracted"
         late = dict.fromkeys(row.name for row in self.rows if row.timing is not None and not row.timing.queued)
         waiting = [f"{name}: the GPU waited for the host, whose time is in it" for name in late]
         clocks = str(merged(self.conditions))
@@ -302,36 +302,14 @@ class Bench:
             "size": "" if before is not None and before.size == row.size else row.size,
             "program": row.name,
             "schedule": _schedule(row),
-            "median": "–" if timing is None else duration(timing.median),
-            "rounds": "" if timing is None else _range(timing),
+            "median": "–" if timing is None else durations.measured(timing.median),
+            "rounds": "" if timing is None else durations.between(timing.low, timing.high, timing.median),
             "TFLOP/s": "" if row.tflops is None else _rate(row.tflops),
             "GB/s": "" if row.gb_per_second is None else _rate(row.gb_per_second),
             "× ours": "" if ratio is None else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}",
             "error": "" if row.relative_error is None else f"{row.relative_error:.1e}" if row.relative_error else "0",
         }
         return [texts[name] for name, _ in self._columns()]
-
-
-def duration(seconds: float) -> str:
-    """A time in three digits and the unit that suits it."""
-    scale, unit = _unit(seconds)
-    return f"{_three(seconds * scale)} {unit}"
-
-
-def _range(timing: Timing) -> str:
-    """The least and the greatest median of a round, in the unit of their median."""
-    scale, unit = _unit(timing.median)
-    return f"{_three(timing.low * scale)}–{_three(timing.high * scale)} {unit}"
-
-
-def _unit(seconds: float) -> tuple[float, str]:
-    if seconds >= 1:
-        return 1.0, "s"
-    return (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
-
-
-def _three(value: float) -> str:
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
 def _rate(value: float) -> str:

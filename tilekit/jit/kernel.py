@@ -19,7 +19,7 @@ from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, Toolch
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import Edited, Fanout
-from tilekit.jit import assumed, held, observer, placing, precheck, printing, session
+from tilekit.jit import assumed, durations, held, observer, placing, precheck, printing, session
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
 from tilekit.jit.specialized import Specialized
@@ -587,11 +587,11 @@ class Kernel:
             if facts.registers is not None:
                 parts.append(f"{facts.registers} registers, {facts.spill_bytes} bytes spilled")
             parts.append(f"{self.compiled.manifest.shared_bytes} bytes shared")
-        parts.append("cached" if self.cached else f"compiled in {seconds(self.compile_seconds)}")
+        parts.append("cached" if self.cached else f"compiled in {durations.measured(self.compile_seconds)}")
         if self.simulator_seconds:
-            parts.append(f"built the simulator in {seconds(self.simulator_seconds)}")
+            parts.append(f"built the simulator in {durations.measured(self.simulator_seconds)}")
         if self.last_run is not None and self.last_run.seconds is not None:
-            parts.append(f"ran in {seconds(self.last_run.seconds)}")
+            parts.append(f"ran in {durations.measured(self.last_run.seconds)}")
         if self.report is not None:
             parts.append(f"{self.report.kind.replace('_', ' ')} found")
         elif self.last_run is not None and self.last_run.check is not None:
@@ -602,10 +602,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<{self.summary()}>"
-
-
-def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
-    if value < 1e-3:
-        return f"{value * 1e6:.0f} µs"
-    return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"

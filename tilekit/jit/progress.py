@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilekit.jit import observer
+from tilekit.jit import durations, observer
 from tilekit.runtime.launch import LaunchStats
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class LaunchProgress(Underway):
             return f"{self.script}: {count}, {self.seconds:.0f} s"
         is_late = 0.0 < self.timeout_s < self.seconds + self.left
         end = f": stopped at {self.timeout_s:g} s unless tilekit.option.cpu.timeout(…) allows more" if is_late else ""
-        return f"{self.script}: {count}, about {duration(self.left)} left{end}"
+        return f"{self.script}: {count}, about {durations.left(self.left)} left{end}"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class TuningProgress(Underway):
     def words(self) -> str:
         parts = [f"{self.script}: {self.compiled} of {self.total} compiled, {self.measured} measured"]
         if self.left is not None:
-            parts.append(f"about {duration(self.left)} left")
+            parts.append(f"about {durations.left(self.left)} left")
         return ", ".join([*parts, *([] if self.best is None else [f"best {self.best}"])])
 
 
@@ -142,7 +142,3 @@ def tell(progress: Underway | None) -> None:
 def _seconds_per_block(run: LaunchStats | None) -> float | None:
     blocks = 0 if run is None else run.counters.get("blocks", 0)
     return run.seconds / blocks if run is not None and run.seconds is not None and blocks else None
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

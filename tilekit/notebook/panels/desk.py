@@ -14,9 +14,9 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from tilekit.diag import KernelError, TilekitError, ToolchainError
-from tilekit.jit import precheck
+from tilekit.jit import durations, precheck
 from tilekit.jit.compare import Comparison
-from tilekit.jit.kernel import Kernel, seconds
+from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels.bar import Entry, PanelBar
@@ -243,4 +243,4 @@ def _message(error: Exception) -> str:
 
 
 def _times(found: Comparison) -> str:
-    return f"generated {seconds(found.generated_seconds)}, edited {seconds(found.edited_seconds)}"
+    return f"generated {durations.measured(found.generated_seconds)}, edited {durations.measured(found.edited_seconds)}"
