@@ -81,29 +81,28 @@ class LaunchProgress(Underway):
 
 @dataclass(frozen=True)
 class TuningProgress(Underway):
-    """A tuning under way: how many candidates are compiled and how many measured, of how many.
+    """Many schedules under way: how many of them are `what`, tried or only compiled.
 
     `left` is a guess in seconds; `table` shows every candidate as it is now.
     """
 
     script: str
-    compiled: int
-    measured: int
+    what: str
+    done: int
     total: int
-    left: float | None
+    left: float
     best: str | None
     table: Schedules
 
     @property
     def share(self) -> float:
-        return (self.compiled + self.measured) / (2 * self.total)
+        return self.done / self.total
 
     @property
     def words(self) -> str:
-        parts = [f"{self.script}: {self.compiled} of {self.total} compiled, {self.measured} measured"]
-        if self.left is not None:
-            parts.append(f"about {durations.left(self.left)} left")
-        return ", ".join([*parts, *([] if self.best is None else [f"best {self.best}"])])
+        count = f"{self.script}: {self.done} of {self.total} schedules {self.what}"
+        best = "" if self.best is None else f", best {self.best}"
+        return f"{count}, about {durations.left(self.left)} left{best}"
 
 
 class Launching(AbstractContextManager["Launching"]):

@@ -32,10 +32,14 @@ class TuningPlots(observer.Observer):
     def running(self, progress: Underway | None) -> None:
         if progress is None:
             self._end()
-        elif isinstance(progress, TuningProgress) and hasattr(self._shell, "kernel") and can_update(self._shell):
+        elif isinstance(progress, TuningProgress) and progress.best is not None and self._is_live:
             if self._plot is None:
                 self._plot = LivePlot(progress)
             self._plot.update(progress)
+
+    @property
+    def _is_live(self) -> bool:
+        return hasattr(self._shell, "kernel") and can_update(self._shell)
 
     def _end(self) -> None:
         if self._plot is not None:

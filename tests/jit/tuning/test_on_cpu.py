@@ -255,10 +255,24 @@ def test_a_tuning_tells_how_far_it_is(handle, monkeypatch):
         handle.tune(*arguments(1024))
     *during, end = told.all
     assert end is None
-    assert [now.compiled for now in during] == [1, 2, 3, 4, 5, 6, 6], "and once more how it ended"
+    assert [now.done for now in during] == [1, 2, 3, 4, 5, 6, 6], "and once more how it ended"
     assert during[-1].share == 1.0 and during[0].share < 0.5
-    assert during[-1].words.startswith("Staged: 6 of 6 compiled, 6 measured, about 0 s left, best ")
+    assert during[-1].words.startswith("Staged: 6 of 6 schedules tried, about 0 s left, best ")
     assert during[-1].table.best is not None
+
+
+def test_a_compile_of_every_schedule_tells_it_too(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(session, "_TICK_S", 0.0)
+
+    class Again(Staged):
+        debug_schedule = None
+
+    told, vector = Told(), tilekit.spec(float32, (1000,))
+    with observer.observing(told):
+        Again().compile(1000, vector, vector, device="cpu")
+    assert [now.done for now in told.all[:-1]] == [1, 2, 3, 4, 5, 6, 6] and told.all[-1] is None
+    assert told.all[0].words.startswith("Again: 1 of 6 schedules compiled, about ")
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [("5 min", 300), ("90 s", 90), ("2h", 7200), (12, 12), (" 1.5 ", 1.5)])

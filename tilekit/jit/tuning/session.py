@@ -43,10 +43,10 @@ class Session:
     key: Key
     arguments: Sequence[Any]
     deadline: float | None = None
+    what: str = "tried"
     measure: Measure = field(init=False)
     _from_away: set[int] = field(default_factory=set[int])
     _begin: float = field(default_factory=time.monotonic)
-    _compiled: int = 0
     _done: int = 0
     _shown: float = 0.0
 
@@ -59,7 +59,6 @@ class Session:
         # leaving it early stops the processes that compile
         with contextlib.closing(self._compile(jobs, executor)) as candidates:
             for candidate in candidates:
-                self._compiled += 1
                 if candidate.state is State.COMPILED and candidate.number not in results:
                     if self._is_over:
                         break
@@ -68,6 +67,13 @@ class Session:
                 self._tell(results)
         if self.space.machine.device.kind is DeviceKind.CUDA:
             self._final(results)
+
+    def only_compile(self, jobs: int | None) -> None:
+        """Compile every candidate."""
+        with contextlib.closing(self._compile(jobs, None)) as candidates:
+            for _ in candidates:
+                self._done += 1
+                self._tell({})
 
     def _compile(self, jobs: int | None, executor: Executor | None) -> Generator[Candidate]:
         """The candidates, each when it is known what became of it."""
@@ -123,7 +129,7 @@ class Session:
         progress.tell(
             TuningProgress(
                 self.space.instance.script_cls.__name__,
-                self._compiled,
+                self.what,
                 self._done,
                 total,
                 left,
@@ -174,8 +180,11 @@ def tune(
 def compile_all(space: Space, jobs: int | None = None) -> None:
     """Compile every candidate; an error if there is none that compiles."""
     with space.tuning:
-        for _ in space.build(jobs):
-            pass
+        session = Session(space, (), (), what="compiled")
+        try:
+            session.only_compile(jobs)
+        finally:
+            session.close()
     if not space.runnable:
         raise space.error_of_all()
 
