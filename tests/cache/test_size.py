@@ -75,12 +75,12 @@ def test_a_clock_that_goes_backwards_loses_nothing(tmp_path: Path) -> None:
 
 def test_what_dead_processes_left_goes_and_what_is_being_written_stays(tmp_path: Path) -> None:
     publish(tmp_path, "a")
-    for name, age in ((".dead-1-x", 7200), (".alive-2-y", 5)):
+    for name, age in ((".dead-1-01234567", 7200), (".alive-2-89abcdef", 5), (".venv", 7200), ("mine", 7200)):
         (tmp_path / "programs" / name).mkdir()
         when = time.time() - age
         os.utime(tmp_path / "programs" / name, (when, when))
-    size.collect(tmp_path, 10**6)
-    assert keys(tmp_path) == {"a", ".alive-2-y"}
+    size.collect(tmp_path, 0)
+    assert keys(tmp_path) == {".alive-2-89abcdef", ".venv", "mine"}, "what is not of ours is left alone"
 
 
 def test_links_to_what_is_gone_go_too_and_results_of_tuning_stay(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import warnings
 from pathlib import Path
 
 from tilekit import config
+
+_DRAFT = re.compile(r"\..+-\d+-[0-9a-f]{8}")
 
 
 def write(place: Path, content: bytes) -> None:
@@ -45,6 +48,11 @@ def link(place: Path, target: Path) -> None:
 def beside(place: Path) -> Path:
     """A name for what is going to be renamed to `place`; it says which process made it, should that die."""
     return place.with_name(f".{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def is_draft(place: Path) -> bool:
+    """Whether a name is one of those, of whichever process."""
+    return _DRAFT.fullmatch(place.name) is not None
 
 
 _told: set[Path] = set()

@@ -85,7 +85,7 @@ def verify(root: Path) -> list[Path]:
     specializations = SpecializationCache(root)
     damaged: list[Path] = []
     for entry in size.entries(root):
-        folder, times = entry.path, os.stat(entry.path)
+        folder = entry.path
         if folder.parent.name != "specializations":
             whole = ProgramCache(root, kind=folder.parent.name).lookup(folder.name) is not None
         else:
@@ -94,7 +94,7 @@ def verify(root: Path) -> list[Path]:
             whole = whole and all(specializations.lookup(folder.name, number) for number in numbers)
         marker = folder / size.ENTRIES[folder.parent.name]
         with contextlib.suppress(OSError):  # looking at it is not using it
-            os.utime(marker, (times.st_atime, entry.used))
+            os.utime(marker, (entry.used, entry.used))
         if not whole:
             size.delete(folder)
             damaged.append(folder)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _KEPT_SHARE = 0.9
 # a draft of a process that died is deleted when it is so old
 _DRAFT_SECONDS = 3600.0
 LEDGER = "size.json"
+_KEY = re.compile("[0-9a-f]{32}")
 
 # folder of the cache -> the file whose time of modification says when an entry was last used
 ENTRIES = {"programs": "entry.json", "specializations": "manifest.json", "pages": "entry.json"}
@@ -72,10 +74,10 @@ def collect(root: Path, limit: int) -> list[Entry]:
 
 
 def entries(root: Path) -> Iterator[Entry]:
-    """The programs and specializations in a cache."""
+    """The programs and specializations in a cache; what else a person keeps in such a folder is none."""
     for kind, marker in ENTRIES.items():
         for folder in _folders(root / kind):
-            if not folder.name.startswith("."):
+            if _KEY.fullmatch(folder.name) or (not files.is_draft(folder) and (folder / marker).exists()):
                 with contextlib.suppress(OSError):  # it went while we looked
                     yield Entry(folder, _bytes(folder), _time(folder / marker, folder))
 
@@ -99,7 +101,7 @@ def _time(marker: Path, folder: Path) -> float:
 def _delete_drafts(root: Path) -> None:
     now = _now(root)
     for kind in (*ENTRIES, "compiler"):
-        for draft in (path for path in _children(root / kind) if path.name.startswith(".")):
+        for draft in filter(files.is_draft, _children(root / kind)):
             with contextlib.suppress(OSError):
                 if now - draft.lstat().st_mtime > _DRAFT_SECONDS:
                     shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
