@@ -71,7 +71,7 @@ class InstantiatedScript:
     def of(script_cls: type, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InstantiatedScript:
         """The handle for these arguments: always the same one."""
         pinned: Mapping[str, Any] | None = getattr(script_cls, "debug_schedule", None)
-        key = (script_key.normalize(args), script_key.normalize(kwargs), script_key.normalize(pinned or {}))
+        key = (script_key.normalize(args), script_key.normalize(kwargs), script_key.normalize(pinned))
         with _lock:
             handles = script_cls.__dict__.get("_handles")
             if handles is None:
