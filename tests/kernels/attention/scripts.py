@@ -212,30 +212,20 @@ def flash_in_two_loops(dtype=float16):
             diagonal = first + k_len - q_len
             seen_by_all = (max(diagonal + 1, 0) if causal else k_len) // self.block_k * self.block_k
             stage: int32 = 0
-            for start in range(0, seen_by_all, self.block_k):
-                self.copy_async_wait_all()
-                self.sync()
-                later = start + self.block_k
-                self.copy_async(gk, sk[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
-                self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
-                if not self.keeps_q:
-                    q = self.load_shared(sq)
-                acc, largest, total = self.attend(
-                    q, sk[stage], sv[stage], acc, largest, total, start, diagonal, k_len, causal, False, dim
-                )
-                stage = 1 - stage
-            for start in range(seen_by_all, min(k_len, diagonal + self.block_q) if causal else k_len, self.block_k):
-                self.copy_async_wait_all()
-                self.sync()
-                later = start + self.block_k
-                self.copy_async(gk, sk[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
-                self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
-                if not self.keeps_q:
-                    q = self.load_shared(sq)
-                acc, largest, total = self.attend(
-                    q, sk[stage], sv[stage], acc, largest, total, start, diagonal, k_len, causal, True, dim
-                )
-                stage = 1 - stage
+            last = min(k_len, diagonal + self.block_q) if causal else k_len
+            for begin, end, masked in ((0, seen_by_all, False), (seen_by_all, last, True)):
+                for start in range(begin, end, self.block_k):
+                    self.copy_async_wait_all()
+                    self.sync()
+                    later = start + self.block_k
+                    self.copy_async(gk, sk[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                    self.copy_async(gv, sv[1 - stage], offsets=[item, later, k_head, 0], dims=[1, 3])
+                    if not self.keeps_q:
+                        q = self.load_shared(sq)
+                    acc, largest, total = self.attend(
+                        q, sk[stage], sv[stage], acc, largest, total, start, diagonal, k_len, causal, masked, dim
+                    )
+                    stage = 1 - stage
             self.copy_async_wait_all()
             self.free_shared(sq)
             self.free_shared(sk)
