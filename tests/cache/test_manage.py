@@ -8,6 +8,7 @@ import pytest
 
 from tilekit import __main__ as command
 from tilekit import cache, config, option
+from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache
 from tilekit.cache.scripts import ScriptFolder
 from tilekit.cache.specializations import SpecializationCache
@@ -83,10 +84,15 @@ def test_verify_deletes_what_is_damaged_and_nothing_else(root, monkeypatch, caps
 
 
 def test_clear_deletes_what_is_ours_alone(root, monkeypatch, capsys):
-    (root / "notes.txt").write_text("mine")
+    mine = [root / name for name in ("notes.txt", "scripts/deploy/now.py", "programs/mine/main.c", "compiler/Makefile")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    fingerprint.stages(Path(cache.__file__).parent, root)
     code, _ = run(monkeypatch, capsys, "clear")
     assert code == 0
-    assert [path.name for path in root.iterdir()] == ["notes.txt"]
+    assert sorted(path for path in root.rglob("*") if not path.is_dir()) == sorted(mine)
+    assert {path.name for path in root.iterdir()} == {"notes.txt", "scripts", "programs", "compiler"}
 
 
 def test_another_folder_can_be_named(root, tmp_path, monkeypatch, capsys):

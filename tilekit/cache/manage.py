@@ -19,8 +19,9 @@ from tilekit.cache import size
 from tilekit.cache.programs import INDEX, ProgramCache
 from tilekit.cache.specializations import MANIFEST, SpecializationCache
 
-# all that a cache folder may hold of ours; whatever else lies there is left alone
-OURS = ("scripts", "programs", "specializations", "pages", "compiler", "headers", "cpusim")
+_HEX = "[0-9a-f]"
+# what a cache folder may hold of ours beside its entries: a person's project may have folders of the same names
+OURS = (f"scripts/*/*-{8 * _HEX}", f"compiler/{16 * _HEX}.json", "headers/nvrtc-*", "cpusim", size.LEDGER)
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,14 @@ def verify(root: Path) -> list[Path]:
 
 
 def clear(root: Path) -> None:
-    """Delete everything of ours in a cache."""
-    for name in OURS:
-        size.delete(root / name)
-    with contextlib.suppress(OSError):
-        (root / size.LEDGER).unlink()
+    """Delete everything of ours in a cache, and nothing else."""
+    ours = [*(entry.path for entry in size.entries(root)), *(place for pattern in OURS for place in root.glob(pattern))]
+    for place in ours:
+        size.delete(place)
+    around = {folder for place in ours for folder in place.parents if root in folder.parents}
+    for folder in sorted(around, reverse=True):  # the deepest first
+        with contextlib.suppress(OSError):  # something is left in it
+            folder.rmdir()
 
 
 def _names(root: Path) -> list[tuple[str, tuple[str, str]]]:

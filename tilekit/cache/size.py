@@ -83,10 +83,12 @@ def entries(root: Path) -> Iterator[Entry]:
 
 
 def delete(folder: Path) -> None:
-    """Take a folder out of the way in one step, so that nobody sees half of it, then delete it."""
+    """Take a folder or a file out of the way in one step, so that nobody sees half of it, then delete it."""
     away = files.beside(folder)
     with contextlib.suppress(OSError):
         folder.rename(away)
+        if away.is_symlink() or not away.is_dir():
+            away.unlink()
     shutil.rmtree(away, ignore_errors=True)
 
 
