@@ -251,7 +251,8 @@ def test_blocks_that_wait_for_each_other_all_run():
         ({"name": "acc", "text": "acc = acc + x", "step": -1}, "TK641.*step counts from 0"),
         ({"name": "acc", "text": "acc = acc * 3.0"}, "TK642.*line .* does not run in block"),
         ({"name": "acc", "block": (0, 1)}, r"TK641.*Sums has no block \(0, 1\): its grid is \(2, 1, 1\)"),
-        ({"name": "acc", "block": (0, 0, 0, 0)}, "TK641"),
+        ({"name": "acc", "block": (0, 0, 0, 0)}, r"TK641.*block is up to three whole numbers, not \(0, 0, 0, 0\)"),
+        ({"name": "acc", "block": "a"}, "TK641.*three whole numbers, not .a."),
     ],
 )
 def test_what_cannot_be_watched_is_said(sums, options, says):

@@ -83,8 +83,10 @@ def watch(
 
 def _block(kernel: Kernel, block: int | Sequence[int], grid: tuple[int, int, int]) -> tuple[int, int, int]:
     given = (block,) if isinstance(block, int) else tuple(block)
+    if len(given) > 3 or not all(isinstance(at, int) for at in given):
+        raise errors.ArgumentError("TK641", f"{kernel.script}: block is up to three whole numbers, not {block!r}")
     x, y, z = (*given, 0, 0, 0)[:3]
-    if len(given) > 3 or not all(0 <= at < extent for at, extent in zip((x, y, z), grid, strict=True)):
+    if not all(0 <= at < extent for at, extent in zip((x, y, z), grid, strict=True)):
         raise errors.ArgumentError("TK641", f"{kernel.script} has no block {block}: its grid is {grid}")
     return x, y, z
 
