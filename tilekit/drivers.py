@@ -343,13 +343,18 @@ def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> P
     return entry
 
 
+def params_of(lowered: LoweredModule) -> tuple[Param, ...]:
+    """The parameters, and what the kernel does behind its pointers."""
+    return tuple(
+        Param(scalar.name_hint(p.var), scalar.dtype_of(p.var).name, written=p.written, read=p.read)
+        for p in lowered.params
+    )
+
+
 def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
     return Manifest(
         kernel=lowered.kernel,
-        params=tuple(
-            Param(scalar.name_hint(p.var), scalar.dtype_of(p.var).name, written=p.written, read=p.read)
-            for p in lowered.params
-        ),
+        params=params_of(lowered),
         grid=lowered.grid,
         block=lowered.num_threads,
         shared_bytes=lowered.shared_bytes,

@@ -117,9 +117,8 @@ def params_of(kernel: Kernel) -> Sequence[Param]:
     if kernel.compiled is not None:
         return kernel.compiled.manifest.params
     # the compiler up to its text, which only machines without a C++ compiler need here
-    drivers, scalar = (importlib.import_module(f"tilekit.{name}") for name in ("drivers", "lowir.scalar"))
-    lowered = drivers.generate_source(kernel.program, kernel.machine.target)[1]
-    return [Param(scalar.name_hint(p.var), scalar.dtype_of(p.var).name, p.written, p.read) for p in lowered.params]
+    drivers = importlib.import_module("tilekit.drivers")
+    return drivers.params_of(drivers.generate_source(kernel.program, kernel.machine.target)[1])
 
 
 def refuse_others(kernel: Kernel, arguments: Sequence[Any]) -> None:
