@@ -46,6 +46,15 @@ def test_equal_arguments_are_one_script():
     assert normalize(NAMED) == normalize(NAMED) != normalize(Named([1]))
 
 
+def test_an_object_that_says_something_else_is_another_argument():
+    options = Named(1)
+    before = normalize(options)
+    options.x = True
+    assert normalize(options) != before
+    options.x = 1
+    assert normalize(options) == before
+
+
 def test_what_cannot_be_found_again_is_refused():
     for value in (np.zeros(3), [np.zeros(3)], {"a": bytearray(b"x")}):
         with pytest.raises(ArgumentError, match="must be hashable"):

@@ -7,9 +7,11 @@ import copy
 import dataclasses
 from collections.abc import Hashable, Mapping, MutableMapping, MutableSet
 from collections.abc import Set as AbstractSet
+from types import ModuleType
 from typing import Any, cast
 
 from tilekit.diag import errors
+from tilekit.dtypes import DataType
 
 
 def normalize(value: Any) -> Hashable:
@@ -32,6 +34,10 @@ def normalize(value: Any) -> Hashable:
     if isinstance(value, (float, complex)) or _is_numpy_number(value):
         # as numbers -0.0 is 0.0, and a nan not even itself
         return (type(value), repr(value))
+    if type(value).__hash__ is object.__hash__ and not isinstance(value, (type, ModuleType)):
+        # the same object may say something else by now
+        said: dict[str, Any] = getattr(value, "__dict__", {})
+        return (value, frozenset((name, normalize(plain)) for name, plain in said.items() if _is_plain(plain)))
     return (type(value), value)
 
 
@@ -43,6 +49,11 @@ def snapshot(value: Any) -> Any:
     if kind is dict:
         return {key: snapshot(item) for key, item in value.items()}
     return copy.copy(value) if isinstance(value, (list, MutableMapping, MutableSet)) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a value that holds nothing else."""
+    return value is None or isinstance(value, (int, float, complex, str, bytes, DataType)) or _is_numpy_number(value)
 
 
 def _is_numpy_number(value: Any) -> bool:
