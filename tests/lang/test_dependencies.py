@@ -119,6 +119,56 @@ def test_ways_through_modules_end_at_what_they_lead_to():
     assert "global math.pi" in parts("y = math.pi")
 
 
+LAMBDAS = {
+    "lambda a, b=2: a * b": "lambda a, b=3: a * b",
+    "lambda a: a * 2": "lambda a: a * 2.0",
+    "lambda a: a + 1": "lambda a: a - 1",
+    "lambda a: math.floor(a)": "lambda a: math.ceil(a)",
+    "lambda a: np.pi * a": "lambda a: np.e * a",
+    "lambda a: helper(a)": "lambda a: cdiv(a, 1)",
+    "lambda a: [i + 1 for i in (a,)]": "lambda a: [i + 2 for i in (a,)]",
+    "(lambda n: lambda a: a * n)(2)": "(lambda n: lambda a: a * n)(3)",
+    "functools.lru_cache(helper)": "functools.lru_cache(cdiv)",
+    "functools.cache(lambda a: a + 1)": "functools.cache(lambda a: a + 2)",
+}
+
+
+@pytest.mark.parametrize(("one", "other"), LAMBDAS.items(), ids=LAMBDAS)
+def test_a_lambda_is_what_its_code_says(one, other):
+    def found(value, shift=""):
+        made = f"import functools\n{shift}MADE = {value}\n\n\nclass Base"
+        return parts("y = MADE(1)", edit=("class Base", made))
+
+    assert found(one) == found(one, shift="\n# a comment\n") != found(other)
+
+
+def test_what_a_lambda_names_is_a_part():
+    found = parts("y = VALUE(1)", value="lambda a: helper(a) * math.pi")
+    assert found.keys() >= {"global math.pi", "function helper"}
+    edited = parts("y = VALUE(1)", value="lambda a: helper(a) * math.pi", edit=("scale=2", "scale=3"))
+    assert {name for name in found if found[name] != edited[name]} == {"function helper"}
+
+
+def test_answers_that_are_older_than_what_a_function_names_are_refused():
+    scale = 2
+
+    @functools.lru_cache
+    def scaled(a):
+        return a * scale
+
+    @functools.lru_cache
+    def doubled(a):
+        return a * 2
+
+    before = text(scaled), text(doubled)
+    scaled(1), doubled(1)
+    assert text(doubled) == before[1]
+    with pytest.raises(Untracked, match="remembers answers"):
+        text(scaled)
+    scaled.cache_clear()
+    assert text(scaled) == before[0]
+
+
 UNTRACKED = {
     "getattr(self, 'block')": "calls getattr",
     "y = print(1)": "calls print",
@@ -129,6 +179,8 @@ UNTRACKED = {
     "y = random.randint(1, 2)": "cannot be compared|whose answer may change",
     "y = np.random.rand()": "cannot be compared|whose answer may change|not available",
     "y = VALUE": "is an object of type lock",
+    "y = (lambda: VALUE)()": "is an object of type lock",
+    "y = [f() for f in (lambda: 1, lambda: time.time())]": "is time, whose answer may change",
     "import math": "imports while it runs",
     "global VALUE": "rebinds VALUE",
     "y = tilekit.option.get_option('cache_dir')": "whose answer may change",

@@ -62,6 +62,8 @@ _MADE = _words(
 _METACLASSES = frozenset({"type", "ABCMeta", "EnumType", "EnumMeta", "LanguageType"})
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _SPECIAL_ATTRIBUTES = frozenset({"__init__", "__name__", "__call__"})
+_NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
+_ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
 _ASKS_FOR_GPU = "get_device_properties"
 _LARGEST_ARRAY = 1 << 20
 
@@ -136,7 +138,7 @@ class _Walk:
             case FunctionType():
                 return self.of_function(value, where)
             case types.MethodType():
-                return f"method {self.of_function(value.__func__, where)} of {self.value(value.__self__, where)}"
+                return f"method {self.value(value.__func__, where)} of {self.value(value.__self__, where)}"
             case types.BuiltinFunctionType() | types.WrapperDescriptorType() | types.MethodDescriptorType():
                 return self._builtin(value, where)
             case types.MemberDescriptorType():
@@ -179,6 +181,8 @@ class _Walk:
             case functools.partial():
                 made = cast("functools.partial[Any]", value)
                 return f"partial {self._all((made.func, made.args, made.keywords), where)}"
+            case functools._lru_cache_wrapper():
+                return self._cached(cast("functools._lru_cache_wrapper[Any]", value), where)
             case types.GenericAlias() | types.UnionType():
                 return f"alias {value!r}"
             case tuple():
@@ -189,6 +193,14 @@ class _Walk:
 
     def _all(self, values: Iterable[Any], where: str) -> list[str]:
         return [self.value(value, where) for value in values]
+
+    def _cached(self, value: functools._lru_cache_wrapper[Any], where: str) -> str:
+        """A function that remembers its answers: they stay when what it names changes."""
+        alone = _Walk()
+        alone.value(value.__wrapped__, where)
+        if len(alone.found.parts) > 1 and value.cache_info().currsize:
+            raise Untracked(f"{where} remembers answers, which may be older than what its function names")
+        return f"cached {value.cache_parameters()} {self.value(value.__wrapped__, where)}"
 
     def _instance(self, value: Any, where: str) -> str:
         """An object of a class written in Python that is nothing but its attributes."""
@@ -228,13 +240,16 @@ class _Walk:
         if _is_standard(module):
             raise Untracked(f"{where} is {module}.{function.__qualname__}, whose answer may change")
         name = self._name(function, f"function {source.qualified_name(function.__code__)}")
-        try:
-            read = source.read_code(function.__code__)
-        except TilekitError as error:
-            raise Untracked(f"the source of {name} is not available") from error
-        self.found.functions[read.name] = function
         said = _Said()
-        said.take(read.node)
+        if function.__code__.co_name == "<lambda>":
+            said.take_code(function.__code__)
+        else:
+            try:
+                read = source.read_code(function.__code__)
+            except TilekitError as error:
+                raise Untracked(f"the source of {name} is not available") from error
+            self.found.functions[read.name] = function
+            said.take(read.node)
         if said.reason is not None:
             raise Untracked(f"{name} {said.reason}")
         self.found.asks_for_gpu |= _ASKS_FOR_GPU in said.attributes
@@ -333,7 +348,7 @@ class _Walk:
 
 
 class _Said:
-    """What a syntax tree says, without its places; and which ways it goes from names through attributes."""
+    """What a function says, without its places; and which ways it goes from names through attributes."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -374,6 +389,24 @@ class _Said:
         else:
             self.text.append(repr(value))
 
+    def take_code(self, code: CodeType) -> None:
+        """What a lambda says: it is part of a line, so its code is asked in place of a tree of its own."""
+        steps = [(i.opname, str(i.argval)) for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG"]
+        for number, (operation, name) in enumerate(steps):
+            if operation in _ATTRIBUTE_LOADS:
+                self._look_at(name)
+            elif operation in _NAME_LOADS:
+                way = itertools.takewhile(lambda step: step[0] in _ATTRIBUTE_LOADS, steps[number + 1 :])
+                self.ways.setdefault(name, []).append(tuple(attribute for _, attribute in way))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self.take_code(constant)
+
+    def _look_at(self, name: str) -> None:
+        self.attributes.add(name)
+        if name.startswith("__") and name.endswith("__") and name not in _SPECIAL_ATTRIBUTES:
+            self.reason = f"looks at {name}"
+
     def _is_way(self, node: ast.Attribute) -> bool:
         """Whether it is `name.a.b`; then all of it is taken in."""
         way: list[str] = []
@@ -381,10 +414,8 @@ class _Said:
         while isinstance(base, ast.Attribute):
             way.insert(0, base.attr)
             base = base.value
-        self.attributes.update(way)
         for name in way:
-            if name.startswith("__") and name.endswith("__") and name not in _SPECIAL_ATTRIBUTES:
-                self.reason = f"looks at {name}"
+            self._look_at(name)
         if isinstance(base, ast.Name):
             self.ways.setdefault(base.id, []).append(tuple(way))
             self.text.append(".".join((base.id, *way)))
