@@ -64,6 +64,8 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 _SPECIAL_ATTRIBUTES = frozenset({"__init__", "__name__", "__call__"})
 _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
+# what `functools.cache` and `functools.lru_cache` make of a function
+_CACHED: type = type(functools.cache(len))
 _ASKS_FOR_GPU = "get_device_properties"
 _LARGEST_ARRAY = 1 << 20
 
@@ -181,8 +183,8 @@ class _Walk:
             case functools.partial():
                 made = cast("functools.partial[Any]", value)
                 return f"partial {self._all((made.func, made.args, made.keywords), where)}"
-            case functools._lru_cache_wrapper():
-                return self._cached(cast("functools._lru_cache_wrapper[Any]", value), where)
+            case _ if kind is _CACHED:
+                return self._cached(value, where)
             case types.GenericAlias() | types.UnionType():
                 return f"alias {value!r}"
             case tuple():
@@ -194,7 +196,7 @@ class _Walk:
     def _all(self, values: Iterable[Any], where: str) -> list[str]:
         return [self.value(value, where) for value in values]
 
-    def _cached(self, value: functools._lru_cache_wrapper[Any], where: str) -> str:
+    def _cached(self, value: Any, where: str) -> str:
         """A function that remembers its answers: they stay when what it names changes."""
         alone = _Walk()
         alone.value(value.__wrapped__, where)
