@@ -368,7 +368,7 @@ def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
 
 def _shared_of_lines(source: Source, lowered: LoweredModule) -> list[int]:
     """For each line of the source, the only tensor in shared memory that its instruction accesses."""
-    return [codegen.NO_INSTRUCTION if origin is None else lowered.shared_of[origin] for origin in source.lines]
+    return [codegen.NO_ONE_TENSOR if origin is None else lowered.shared_of[origin] for origin in source.lines]
 
 
 def _line_map(prog: Program, source: Source, lowered: LoweredModule) -> list[int | None]:

@@ -36,6 +36,19 @@ class Turned(tilus.Script):
         self.store_global(gy, self.load_shared(s.transpose()), offsets=[at, 0])
 
 
+class Divided(tilus.Script):
+    """A number is divided inside of an access, and a tile in each lane."""
+
+    def __call__(self, n: int32, scalar: int32, lanes: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        gx = self.global_view(x_ptr, dtype=float32, shape=[n])
+        gy = self.global_view(y_ptr, dtype=float32, shape=[n])
+        parts = self.register_tensor(dtype=int32, shape=[32], init=lambda i: n // (i % lanes)) // lanes
+        x = self.load_global(gx, offsets=[n // scalar], shape=[32])
+        self.store_global(gy, x + parts.to(float32), offsets=[0])
+
+
 class Staged(tilus.Script):
     """A copy into one stage of two; `reads` and `waits` are as they should be, or not."""
 
@@ -154,6 +167,14 @@ def test_an_access_outside_of_a_tensor_has_the_index_that_it_would_have(rows):
     assert error.kind == "out_of_bounds"
     assert error.data["index"][0] >= rows and error.data["byte_offset"] >= rows * 128
     assert error.message.startswith(f"out-of-bounds access to x_ptr[{', '.join(map(str, error.data['index']))}]: byte")
+
+
+def test_a_scalar_is_not_divided_by_zero_in_a_line_of_tiles():
+    x, y = torch.randn(64), torch.full((64,), torch.nan)
+    assert "nothing wrong" in str(Divided().check(64, 2, 0, x, y)), "0 in lanes: nobody may look at it"
+    error = fault(Divided(), 64, 0, 1, x, y)
+    assert (error.diagnostic.code, error.kind) == ("TK714", "division_by_zero")
+    assert error.diagnostic.at.line == line_of(Divided, "offsets=[n // scalar]")
 
 
 def test_blocks_that_write_one_place_race():

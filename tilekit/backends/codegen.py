@@ -21,6 +21,7 @@ from tilekit.ir.analysis.scalar_analysis import Facts, analyze
 from tilekit.ir.func import Function
 from tilekit.ir.inst import Instruction
 from tilekit.ir.instructions.copy_async import CopyAsyncGenericInst
+from tilekit.ir.instructions.elementwise import ElementwiseBinaryInst
 from tilekit.ir.instructions.memory import LoadGlobalGenericInst, StoreGlobalGenericInst
 from tilekit.ir.instructions.semaphore import LockSemaphoreInst, ReleaseSemaphoreInst
 from tilekit.ir.instructions.shared import AllocateSharedInst
@@ -46,8 +47,8 @@ from tilekit.ir.text import printer
 from tilekit.ir.text.names import Names, is_special
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.lowir import cxx, names, prims, scalar, scalar_eval
-from tilekit.lowir.nodes import IRModule
-from tilekit.lowir.scalar import Var
+from tilekit.lowir.nodes import Div, IRModule, Mod
+from tilekit.lowir.scalar import Expr, Var
 from tilekit.target import SM80, Target
 
 _ = cuda  # importing the emitters registers them
@@ -105,9 +106,9 @@ class LoweredModule:
 
 
 NO_ONE_TENSOR = -1
-"""The instruction accesses no tensor in shared memory, or several."""
-NO_INSTRUCTION = -2
-"""It is a statement on scalars."""
+"""It accesses no tensor in shared memory, or several."""
+IN_LANES = -2
+"""It divides integers in each lane: also in lanes whose result nobody looks at, where a division by zero gives 0."""
 
 
 def generate_ir_module(prog: Program, target: Target) -> LoweredModule:
@@ -221,7 +222,7 @@ class _Lowering:
                 with self.context.builder.instruction(origin, ""):
                     self.element(stmt)
             case _:
-                with self.context.builder.at(self._origin(stmt.span, NO_INSTRUCTION)):
+                with self.context.builder.at(self._origin(stmt.span, NO_ONE_TENSOR)):
                     self.scalars(stmt)
 
     def scalars(self, stmt: Stmt) -> None:
@@ -283,14 +284,26 @@ class _Lowering:
 
     def instruction(self, inst: Instruction) -> None:
         emit = registry.find(inst, self.target).emit
-        has_workspace = inst in self.shared.workspaces
-        origin = self._origin(inst.span, NO_ONE_TENSOR if has_workspace else self._accessed(inst.inputs))
+        accessed = NO_ONE_TENSOR if inst in self.shared.workspaces else self._accessed(inst.inputs)
+        origin = self._origin(inst.span, IN_LANES if _divides_in_lanes(inst) else accessed)
         text = printer.print_instruction(inst, self.names)
         with self._placed(inst.span), self.context.builder.instruction(origin, text):
             if self.shared.needs_barrier(inst):
                 self.wait()
             self.context.workspace = self.shared.workspaces.get(inst, 0)
             emit(inst, self.context)
+
+
+def _divides_in_lanes(inst: Instruction) -> bool:
+    """Whether it divides elements of a tile, or by a number that is not the same everywhere in it."""
+    if isinstance(inst, ElementwiseBinaryInst):
+        return inst.op in ("floordiv", "mod")
+    parts = (part for expr in inst.exprs for part in scalar.walk(expr) if isinstance(part, (Div, Mod)))
+    return any(not (scalar.is_constant(part.b) or _is_apart(part, inst.bound_vars)) for part in parts)
+
+
+def _is_apart(expr: Expr, variables: Iterable[Var]) -> bool:
+    return set(scalar.free_vars(expr)).isdisjoint(variables)
 
 
 def _changing(func: Function) -> frozenset[RegisterTensor | Var]:

@@ -111,7 +111,7 @@ class Check:
     """What check mode needs to know, of a library that was built for it.
 
     `line_buffers` has for each line of `source.cu` the number of the buffer that its accesses are meant for; -1 for
-    any, and -2 for a line of scalars, which belongs to no tile instruction.
+    any, and -2 for a line that divides in the lanes of a tile, where zero may be a divisor.
     `blocks` are the numbers of the blocks to run, x fastest; none means all. Where it is `strict`, two blocks may not
     write to one place even if they write the same value.
     """

@@ -86,10 +86,10 @@ TK_EXPORT void tk_rt_registers_end(int bytes, int line) {
           bytes);
 }
 
-// Of tiles such a division gives 0, in lanes that nobody looks at. A scalar has no such lanes.
+// In the lanes of a tile such a division gives 0, and nobody may look at it. A scalar has no such lanes.
 TK_EXPORT void tk_rt_division_by_zero(int line) {
   const tk_launch& request = *tk_worker->launch->request;
-  if (line < 1 || line > request.lines || request.line_buffer[line - 1] != -2) return;
+  if (line < 1 || line > request.lines || request.line_buffer[line - 1] == -2) return;
   fail_at(TK_FLOAT_EXCEPTION, site_of_line(line), "integer division by zero");
 }
 

@@ -152,7 +152,7 @@ struct tk_launch {
   const tk_buffer* buffer;
   int32_t lines;
   const int16_t* line_buffer;  // for each line of source.cu the buffer that its accesses are meant for; -1: any; -2: it
-                               // computes scalars, outside of a tile instruction
+                               // divides in the lanes of a tile, where zero may be a divisor
   uint64_t blocks;    // 0: all, else as many of them as `block_number` lists
   const uint64_t* block_number;
   uint64_t* finished; // counts the blocks that have ended, for one who watches; nullptr: nobody does
