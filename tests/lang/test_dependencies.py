@@ -233,6 +233,18 @@ class Plain:
         self.value = value
 
 
+@dataclasses.dataclass
+class Named:
+    x: int
+
+
+def named(label):
+    """A dataclass with an attribute that is no field."""
+    made = Named(1)
+    made.label = label
+    return made
+
+
 class Access(enum.IntFlag):
     READ = 1
     WRITE = 2
@@ -294,6 +306,8 @@ ALL_DIFFERENT = [
     Point(1.0, -2.0),
     Small(1),
     Small(2),
+    named(1),
+    named(2),
     Plain(1),
     Plain(2),
     Plain([1]),

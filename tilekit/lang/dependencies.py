@@ -208,7 +208,8 @@ class _Walk:
         """An object of a class written in Python that is nothing but its attributes."""
         kind = _kind(value)
         names: tuple[str, ...] = tuple(getattr(kind, "__dataclass_fields__", ()))
-        if names and (_is_ours(kind.__module__) or kind.__basicsize__ == _slots_size(len(names))):
+        has_slots = not hasattr(value, "__dict__") and kind.__basicsize__ == _slots_size(len(names))
+        if names and (_is_ours(kind.__module__) or has_slots):
             state: dict[str, Any] = {name: getattr(value, name) for name in names}
         elif kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(value, "__dict__"):
             state = cast("dict[str, Any]", vars(value))
