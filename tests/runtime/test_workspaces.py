@@ -92,6 +92,38 @@ def test_a_workspace_that_nobody_wrote_shows_it() -> None:
     assert z.isnan().all()
 
 
+class Gathered(tilus.Script):
+    """Each block has a row of its own in a workspace, and the last to come adds them all."""
+
+    def __call__(self, n: int32, y: ~float32):  # type: ignore[no-untyped-def]
+        blocks = self.gridDim.x
+        rows = self.global_tensor(dtype=float32, shape=[self.gridDim.y, blocks, 32], requires_clean=False)
+        turns = self.global_tensor(dtype=int32, shape=[blocks + 1], requires_clean=True)
+        self.attrs.blocks = [tilus.utils.cdiv(n, 32), 1]
+        self.attrs.warps = 1
+        row = self.blockIdx.x
+        ones = self.register_tensor(dtype=float32, shape=[1, 1, 32], init=1.0)
+        self.store_global(rows, ones, offsets=[0, row, 0])
+        self.lock_semaphore(turns[blocks].item_ptr(), row)
+        if row == blocks - 1:
+            total = self.register_tensor(dtype=float32, shape=[1, 1, 32], init=0.0)
+            for k in range(blocks):
+                total += self.load_global(rows, offsets=[0, k, 0], shape=[1, 1, 32])
+            gy = self.global_view(y, dtype=float32, shape=[1, 1, 32])
+            self.store_global(gy, total, offsets=[0, 0, 0])
+            self.release_semaphore(turns[blocks].item_ptr(), 0)
+        else:
+            self.release_semaphore(turns[blocks].item_ptr(), row + 1)
+
+
+def test_a_workspace_may_be_as_large_as_the_grid() -> None:
+    n, y = random.randint(40, 300), torch.zeros(32)
+    kernel = Gathered()
+    kernel(n, y)
+    assert torch.equal(y, torch.full((32,), float(-(-n // 32))))
+    assert "nothing wrong" in str(kernel.check(n, y))
+
+
 def test_a_clean_workspace_that_is_left_dirty_is_an_error_and_nothing_changes() -> None:
     y = torch.zeros(1, dtype=torch.int32)
     with pytest.raises(KernelError) as caught:

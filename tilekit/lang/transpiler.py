@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, cast
 
+from tilekit import dtypes
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
 from tilekit.ir.func import Function, Metadata
+from tilekit.ir.instructions.workspace import AllocateGlobalInst
 from tilekit.ir.prog import Program
-from tilekit.ir.tensor import Tensor
+from tilekit.ir.tensor import GlobalLayout, GlobalTensor, Tensor
+from tilekit.ir.tools.instruction_collector import collect
 from tilekit.ir.tools.rewriter import rewrite
 from tilekit.lang import objects, source
 from tilekit.lang.attributes import Attributes
@@ -25,7 +28,7 @@ from tilekit.lang.methods import KernelMethods
 from tilekit.lang.params import CallParameters
 from tilekit.lang.statements import Statements
 from tilekit.lowir import scalar, scalar_eval
-from tilekit.lowir.scalar import Var
+from tilekit.lowir.scalar import Expr, Var
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,11 @@ def _transpile(
     metadata = _metadata(kernel.attrs, runtime, divisibility, header)
     func = Function.create(snake_case(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
     named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
+    grid = {scalar.grid_dim(axis): scalar.cast(e, dtypes.int32) for axis, e in enumerate(metadata.grid_blocks)}
+    for inst in collect(func, AllocateGlobalInst):
+        if not grid.keys().isdisjoint(scalar.free_vars(inst.num_elements)):
+            made = cast("GlobalTensor", named.get(inst.tensor, inst.tensor))
+            named[inst.tensor] = made.replace(layout=_before_launch(made.layout, grid))
     bindings = tuple(
         replace(each, value=named.get(each.value, each.value)) if isinstance(each.value, Tensor) else each
         for each in builder.bindings
@@ -179,6 +187,12 @@ def _metadata(attrs: Attributes, params: list[Var], divisibility: Mapping[str, i
     known = {v: divisibility[name] for v in params if (name := scalar.name_hint(v)) in divisibility}
     indices = [scalar.block_idx(axis) for axis in range(3)]
     return Metadata.create(attrs.blocks, attrs.cluster_blocks, indices, attrs.warps, known)
+
+
+def _before_launch(layout: GlobalLayout, grid: Mapping[Var, Expr]) -> GlobalLayout:
+    """The layout of a workspace, which is made when a grid is not there yet, but known."""
+    shape, strides = (tuple(scalar.rewrite(e, grid) for e in part) for part in (layout.shape, layout.strides))
+    return GlobalLayout(shape, strides)
 
 
 def snake_case(name: str) -> str:

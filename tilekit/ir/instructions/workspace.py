@@ -64,7 +64,8 @@ class WorkspaceMethods(Surface):
         dtype
             The element type.
         shape
-            The extents, integers or expressions of the kernel's parameters, so that the launch knows them.
+            The extents, integers or expressions of the kernel's parameters and of `self.gridDim`, so that the launch
+            knows them.
         layout
             Where the elements lie; row-major by default.
         requires_clean
@@ -79,7 +80,7 @@ class WorkspaceMethods(Surface):
         Raises
         ------
         VerificationError
-            TK191 where the shape depends on more than parameters.
+            TK191 where the shape depends on more than that.
         KernelError
             TK707, in the evaluator alone, where a kernel leaves a clean workspace dirty.
 

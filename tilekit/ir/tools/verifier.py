@@ -360,7 +360,9 @@ class _FunctionVerifier:
                     for var in scalar.free_vars(expr):
                         if var not in self.func.params:
                             name = self._names.name(tensor)
-                            message = f"the size of the workspace {name} uses {_name(var)}, which is no parameter"
+                            message = (
+                                f"the size of the workspace {name} uses {var.name or _name(var)}, which is no parameter"
+                            )
                             help = "it is made before the launch: compute it from parameters, as self.attrs.blocks is"
                             raise _error("TK191", message, span, help)
             case LockSemaphoreInst(ptr=ptr) | ReleaseSemaphoreInst(ptr=ptr):
