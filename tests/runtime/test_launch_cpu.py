@@ -104,6 +104,18 @@ def test_a_library_that_is_deleted_while_it_is_launched_is_written_again(build: 
     assert torch.equal(y, x + 1)
 
 
+@pytest.mark.parametrize("damage", [b"", b"no library", None], ids=["truncated", "overwritten", "cut"])
+@pytest.mark.parametrize("loaded", [False, True], ids=["fresh", "loaded"])
+def test_a_library_that_is_not_as_it_was_is_written_again(build: Build, damage: bytes | None, loaded: bool) -> None:
+    kernel = build(INCREMENT, *INCREMENT_PARAMS)
+    if loaded:
+        kernel.launch([torch.zeros(300), torch.randn(300), 300])
+    kernel._library.write_bytes(kernel._content[:-1] if damage is None else damage)
+    x, y = torch.randn(300), torch.zeros(300)
+    kernel.launch([y, x, 300])
+    assert torch.equal(y, x + 1)
+
+
 def test_arrays_and_tensors_may_be_mixed(increment: CpuKernel) -> None:
     x, y = np.random.default_rng().standard_normal(300, np.float32), torch.zeros(300)
     increment.launch([y, x, 300])

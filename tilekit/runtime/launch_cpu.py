@@ -91,7 +91,7 @@ def cpu_device(cache_dir: Path, compiler: HostCompiler) -> CpuDevice:
 
 
 class CpuKernel:
-    """A compiled kernel: `library` is where its `lib.so` lies, `content` what is in it, should the file be deleted."""
+    """A compiled kernel: `library` is where its `lib.so` lies, `content` what is in it, should the file change."""
 
     def __init__(
         self,
@@ -111,6 +111,8 @@ class CpuKernel:
         self.edited = edited  # a person has changed its source, so it may do anything
         self._library = library
         self._content = content
+        # the file of the library as it was when its bytes were right
+        self._looked_at: tuple[int, int, int] | None = None
         self._packer = Packer(manifest.kernel, manifest.params)
 
     def launch(
@@ -241,17 +243,27 @@ class CpuKernel:
         try:
             return self.device.ready().run(request)
         except KernelError as error:
-            if error.kind != "refused" or request.library.exists():
+            if error.kind != "refused" or (library := self._present_library()) == request.library:
                 raise
-        # somebody deleted the library in this moment; nothing has run
-        return self.device.ready().run(replace(request, library=self._present_library()))
+        # somebody deleted the library in this moment, or wrote to it; nothing has run
+        return self.device.ready().run(replace(request, library=library))
 
     def _present_library(self) -> Path:
-        """Where the library lies now; one deleted with the cache is written again, outside of it."""
-        if not self._library.exists():
+        """Where the library lies now; one that is gone, or not as it was, is written again, outside of the cache."""
+        if not self._is_as_written():
             self._library = Path(tempfile.mkdtemp(dir=_private_folder())) / self._library.name
             self._library.write_bytes(self._content)
         return self._library
+
+    def _is_as_written(self) -> bool:
+        """Whether the library's file holds its bytes; they are read again where the file has changed since."""
+        with contextlib.suppress(OSError):
+            found = self._library.stat()
+            state = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if state != self._looked_at and self._library.read_bytes() == self._content:
+                self._looked_at = state
+            return state == self._looked_at
+        return False
 
     def _explain(self, error: KernelError, seen: Sequence[TensorFacts | None]) -> None:
         """Say what the tensor is that the kernel mishandled: the simulator knows bytes only."""
