@@ -19,6 +19,7 @@ import tilekit
 from tilekit import float16, float32, int32
 from tilekit.lang import dependencies
 from tilekit.lang.dependencies import Untracked
+from tilekit.utils import cdiv
 
 TEXT = """\
 import math, os, random, threading, time
@@ -245,6 +246,27 @@ def named(label):
     return made
 
 
+FIELDS = [
+    dataclasses.field(default=1),
+    dataclasses.field(default=2),
+    dataclasses.field(default=1, init=False),
+    dataclasses.field(default=1, compare=False),
+    dataclasses.field(default=1, metadata={"unit": "ms"}),
+    dataclasses.field(default_factory=list),
+    dataclasses.field(default_factory=dict),
+]
+
+
+def wrapping(result):
+    """A function that says it is one of ours."""
+
+    @functools.wraps(cdiv)
+    def made(*args):
+        return result
+
+    return made
+
+
 class Access(enum.IntFlag):
     READ = 1
     WRITE = 2
@@ -308,6 +330,7 @@ ALL_DIFFERENT = [
     Small(2),
     named(1),
     named(2),
+    *(dataclasses.make_dataclass("Made", [("x", list, field)], slots=True) for field in FIELDS),
     Plain(1),
     Plain(2),
     Plain([1]),
@@ -326,12 +349,16 @@ ALL_DIFFERENT = [
     row(2),
     functools.partial(max, 1),
     functools.partial(min, 1),
+    wrapping(1),
+    wrapping(2),
     np.float32(1),
     np.float64(1),
     np.int64(1),
     np.arange(3),
     np.arange(3.0),
     np.arange(3).reshape(3, 1),
+    np.zeros((2, 2)),
+    np.zeros((2, 2), order="F"),
     np.dtype("f4"),
     np.add,
     torch.float16,

@@ -236,11 +236,12 @@ class _Walk:
         module = function.__module__ or ""
         if (known := self._known(function)) is not None:
             return known
-        if _is_ours(module):
+        is_home = _is_home(function, module)
+        if is_home and _is_ours(module):
             return self._ours(function, module)
-        if _is_numpy(module) or (_is_standard(module) and module.partition(".")[0] in _PURE):
+        if is_home and (_is_numpy(module) or (_is_standard(module) and module.partition(".")[0] in _PURE)):
             return _versioned(f"{module}.{function.__qualname__}", module)
-        if _is_standard(module):
+        if is_home and _is_standard(module):
             raise Untracked(f"{where} is {module}.{function.__qualname__}, whose answer may change")
         name = self._name(function, f"function {source.qualified_name(function.__code__)}")
         said = _Said()
@@ -313,14 +314,18 @@ class _Walk:
         module = cls.__module__
         if (known := self._known(cls)) is not None:
             return known
-        if not _is_python(cls) or _is_ours(module) or _is_standard(module) or _is_numpy(module):
+        is_known = _is_ours(module) or _is_standard(module) or _is_numpy(module)
+        if not _is_python(cls) or (is_known and _is_home(cls, module)):
             return _versioned(f"class {module}.{cls.__qualname__}", module)
         name = self._name(cls, f"class {cls.__qualname__.rpartition('<locals>.')[2]}")
         if type(cls).__name__ not in _METACLASSES:
             raise Untracked(f"{name} is made by the metaclass {type(cls).__qualname__}")
         told = [cls.__name__, *(self.of_class(base) for base in cls.__bases__)]
         if (fields := getattr(cls, "__dataclass_fields__", None)) is not None:
-            told += [f"{item.name} {item.type!r}" for item in fields.values()]
+            for item in fields.values():
+                said = (item.init, item.repr, item.hash, item.compare, item.kw_only)
+                made = self._all((item.default, item.default_factory, item.metadata), f"{name}.{item.name}")
+                told.append(f"{item.name} {item.type!r} {said} {made}")
             told.append(repr(vars(cls).get("__dataclass_params__")))
         members: Mapping[str, Any] = getattr(cls, "__members__", {}) if _is_enum(cls) else {}
         for key, member in members.items():
@@ -473,11 +478,13 @@ def _of_library(value: Any) -> str | None:
         return f"annotation {value!r}"
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        if isinstance(value, numpy.ndarray) and not value.dtype.hasobject and value.nbytes <= _LARGEST_ARRAY:
-            return f"array {value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        is_plain = kind is numpy.ndarray and not value.dtype.hasobject and value.dtype.names is None
+        if is_plain and value.nbytes <= _LARGEST_ARRAY:
+            facts = f"{value.dtype!r} {value.shape} {value.strides} {value.flags.writeable}"
+            return f"array {facts} {hashlib.sha256(value.tobytes()).hexdigest()}"
         if isinstance(value, numpy.generic):
             return f"number {kind.__name__} {value.tobytes().hex()}"
-        if isinstance(value, (numpy.dtype, numpy.ufunc)):
+        if isinstance(value, numpy.dtype) or (kind is numpy.ufunc and getattr(numpy, value.__name__, None) is value):
             return _versioned(f"numpy {value!r}", "numpy")
     return f"torch {value!r}" if (kind.__module__, kind.__name__) == ("torch", "dtype") else None
 
@@ -510,6 +517,14 @@ def _kind(value: object) -> Any:
 
 def _is_enum(cls: type) -> bool:
     return issubclass(cls, enum.Enum)
+
+
+def _is_home(value: Any, module: str) -> bool:
+    """Whether a module has it under its name: what is made or wrapped elsewhere may only say that it is from there."""
+    found: Any = sys.modules.get(module)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is value
 
 
 def _is_part_of(module: str, package: str) -> bool:
