@@ -197,10 +197,15 @@ class Simulator:
 
     def close(self) -> None:
         """End the workers and give the memory back; a later launch starts anew."""
+        self.end_workers()
+        with self._lock:
+            self.memory.close()
+
+    def end_workers(self) -> None:
+        """End the workers alone; a later launch starts a new one."""
         with self._lock:
             for worker in list(self._workers.values()):
                 self._end(worker)
-            self.memory.close()
 
     @property
     def worker_pid(self) -> int | None:

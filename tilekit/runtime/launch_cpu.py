@@ -251,6 +251,9 @@ class CpuKernel:
     def _present_library(self) -> Path:
         """Where the library lies now; one that is gone, or not as it was, is written again, outside of the cache."""
         if not self._is_as_written():
+            if self._library.exists():
+                # a worker may have loaded it, and is killed where it looks at a part that is no longer there
+                self.device.simulator.end_workers()
             self._library = Path(tempfile.mkdtemp(dir=_private_folder())) / self._library.name
             self._library.write_bytes(self._content)
         return self._library
