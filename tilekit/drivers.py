@@ -197,6 +197,7 @@ def build_edited(
     """
     cache, toolchain = compiled.cache_of(config), _toolchain(target, device, config)
     options = {**compiled.options_of(target, device, config), "edited": edit.provenance}
+    options["generated"] = generated.entry.key
     key = key_of({"generated": generated.entry.key, "text": edit.text, "toolchain": options["toolchain"]})
     entry = cache.lookup(key)
     cached = entry is not None

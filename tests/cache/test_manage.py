@@ -48,15 +48,26 @@ def test_ls_names_scripts_schedules_targets_and_sizes(root, monkeypatch, capsys)
     }
     code, text = run(monkeypatch, capsys, "ls")
     assert code == 0 and text == f"{listing}\n"
-    assert text.startswith(f"{root}: 2 programs, 1 specializations, ")
+    assert text.startswith(f"{root}: 2 programs, 1 specialization, ")
     assert "scale(block=64)" in text and "2." in text and "kB" in text
+
+
+def test_a_program_that_a_person_edited_is_named_after_what_it_was(root, monkeypatch, capsys):
+    for key, generated in (("ddd", "aaa"), ("eee", "gone")):
+        options = OPTIONS + f"edited = the editor\ngenerated = {generated}\n".encode()
+        ProgramCache(root).publish(key, {"options.txt": options})
+    rows = {row.key: row for row in cache.ls().rows}
+    assert (rows["ddd"].script, rows["ddd"].schedule) == ("scale", "block=64, edited")
+    assert (rows["eee"].script, rows["eee"].schedule) == ("?", "edited")
+    _, text = run(monkeypatch, capsys, "explain", "dd")
+    assert "  scale(block=64, edited)\n" in text
 
 
 def test_explain_says_what_an_entry_was_made_of(root, monkeypatch, capsys):
     code, text = run(monkeypatch, capsys, "explain", "cc")
-    assert code == 0 and "global FACTOR: int 2" in text and "Scale d16, 1 schedules" in text
+    assert code == 0 and "global FACTOR: int 2" in text and "Scale d16, 1 schedule;" in text
     _, text = run(monkeypatch, capsys, "explain", "aa")
-    assert "target = sm_90a" in text and "module/lib.so" in text
+    assert "  scale(block=64)\n" in text and "target = sm_90a" in text and "module/lib.so" in text
     _, text = run(monkeypatch, capsys, "explain", "*")
     assert "ccc" in text and "aaa" in text
     _, text = run(monkeypatch, capsys, "explain", "zzz")

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -52,7 +52,8 @@ class Listing:
     nbytes: int
 
     def __str__(self) -> str:
-        total = f"{len(self.rows)} programs, {self.specializations} specializations, {_bytes(self.nbytes)}"
+        counts = f"{_count(len(self.rows), 'program')}, {_count(self.specializations, 'specialization')}"
+        total = f"{counts}, {_bytes(self.nbytes)}"
         return "\n".join([f"{self.root}: {total}", *map(str, self.rows)])
 
 
@@ -60,9 +61,7 @@ def ls(root: Path) -> Listing:
     """List the programs of a cache."""
     found = list(size.entries(root))
     names = dict(_names(root))
-    rows = [
-        _row(entry, *names.get(entry.path.name, ("?", ""))) for entry in found if entry.path.parent.name == "programs"
-    ]
+    rows = [_row(entry, names) for entry in found if entry.path.parent.name == "programs"]
     total = sum(entry.nbytes for entry in found)
     transpiled = sum(entry.path.parent.name == "specializations" for entry in found)
     return Listing(root, tuple(sorted(rows, key=lambda row: -row.used)), transpiled, total)
@@ -73,7 +72,8 @@ def explain(root: Path, key: str) -> str:
     found = sorted(path for kind in size.ENTRIES for path in (root / kind).glob(f"{_plain(key)}*"))
     if not found:
         return f"nothing in {root} has a key that begins with {key}"
-    return "\n\n".join(map(_explained, found))
+    names = dict(_names(root))
+    return "\n\n".join(_explained(folder, names) for folder in found)
 
 
 def gc(root: Path, limit: int) -> list[size.Entry]:
@@ -125,32 +125,53 @@ def _names(root: Path) -> list[tuple[str, tuple[str, str]]]:
     return found
 
 
-def _row(entry: size.Entry, script: str, schedule: str) -> Row:
-    said: dict[str, str] = {}
-    with contextlib.suppress(OSError):
-        lines = (line.partition(" = ") for line in (entry.path / "options.txt").read_text().splitlines())
-        said = {name: value for name, _, value in lines}
+def _options(folder: Path) -> dict[str, str]:
+    """What the entry of a program says that it was compiled with."""
+    with contextlib.suppress(OSError, ValueError):
+        lines = (line.partition(" = ") for line in (folder / "options.txt").read_text().splitlines())
+        return {name: value for name, _, value in lines}
+    return {}
+
+
+def _named(folder: Path, names: Mapping[str, tuple[str, str]], said: Mapping[str, str]) -> tuple[str, str]:
+    """The script and the schedule of a program; one that a person edited has those of what it was made from."""
+    if "edited" not in said:
+        return names.get(folder.name, ("?", ""))
+    script, schedule = names.get(said.get("generated", ""), ("?", ""))
+    return script, f"{schedule}, edited" if schedule else "edited"
+
+
+def _row(entry: size.Entry, names: Mapping[str, tuple[str, str]]) -> Row:
+    said = _options(entry.path)
     target, device = said.get("target", "?"), said.get("device", "?")
-    return Row(script, schedule, target, device, entry.path.name, entry.nbytes, entry.used)
+    return Row(*_named(entry.path, names, said), target, device, entry.path.name, entry.nbytes, entry.used)
 
 
-def _explained(folder: Path) -> str:
+def _explained(folder: Path, names: Mapping[str, tuple[str, str]]) -> str:
     lines = [f"{folder}"]
     with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
         if folder.parent.name != "specializations":
-            names: Sequence[str] = sorted(json.loads((folder / INDEX).read_bytes())["files"])
-            lines += [f"  {line}" for line in (folder / "options.txt").read_text().splitlines()]
-            lines.append(f"  files: {', '.join(names)}")
+            files: Sequence[str] = sorted(json.loads((folder / INDEX).read_bytes())["files"])
+            said = _options(folder)
+            script, schedule = _named(folder, names, said)
+            lines += [f"  {script}({schedule})"] if script != "?" else []
+            lines += [f"  {name} = {value}" for name, value in said.items()]
+            lines.append(f"  files: {', '.join(files)}")
         else:
-            said = cast("dict[str, Any]", json.loads((folder / MANIFEST).read_bytes()))
-            lines.append(f"  {said['script']} {said['specialization']}, {len(said['schedules'])} schedules; made of")
-            lines += [f"  {name}: {text}" for name, text in said["inputs"].items()]
+            made = cast("dict[str, Any]", json.loads((folder / MANIFEST).read_bytes()))
+            schedules = _count(len(made["schedules"]), "schedule")
+            lines.append(f"  {made['script']} {made['specialization']}, {schedules}; made of")
+            lines += [f"  {name}: {text}" for name, text in made["inputs"].items()]
     return "\n".join(lines)
 
 
 def _plain(key: str) -> str:
     """A key without what a pattern would mean."""
     return "".join(c for c in key if c.isalnum())
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _bytes(count: int) -> str:
