@@ -162,9 +162,9 @@ class InstantiatedScript:
         KernelError
             The first thing that is wrong, with `data`: kind, tensor, index, first, second, hint.
         """
-        if not args and not kwargs and self.kernel_params:
-            return self._last("last call").check(blocks=blocks, seed=seed)
         try:
+            if not args and not kwargs and self.kernel_params:
+                return self._last("last call").check(blocks=blocks, seed=seed)
             values = arguments.bind(self.script_name, self.parameters, args, kwargs)
             here = [value.cpu() if getattr(value, "is_cuda", False) else value for value in values]
             call = arguments.check(self.script_name, self.parameters, here)

@@ -449,6 +449,8 @@ class Kernel:
         ToolchainError
             The text does not compile; the last good build stays in place. `data["messages"]` holds its lines.
         """
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+            raise ArgumentError("TK625", f"{self.script}: recompile takes the text of a source.cu, not {text!r}")
         base = self.generated
         if base is None:
             raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which knows no source to edit")
