@@ -228,6 +228,18 @@ def test_a_report_says_both_lines_of_each_access():
                                  "the two accesses: thread 4 writes, then thread 0 reads")  # fmt: skip
 
 
+def test_a_hint_offers_what_can_be_written():
+    handle, x, y = Turned(False), torch.randn(64, 32), torch.zeros(64, 32)
+    error = fault(handle, x, y)
+    assert error.kind == "race" and "self.sync() is missing between the two" in error.data["hint"]
+    assert "__syncwarp" not in error.data["hint"], "no cell can say it"
+    handle.last.recompile(handle.last.source + "// edited\n")
+    with pytest.raises(KernelError) as caught:
+        handle.last.check(x, y)
+    handle.last.revert()
+    assert "self.sync(), or __syncwarp() in source.cu, is missing" in caught.value.data["hint"]
+
+
 def test_the_last_call_can_be_checked():
     handle = Turned(True)
     x, y = torch.randn(64, 32), torch.zeros(64, 32)
@@ -235,6 +247,14 @@ def test_the_last_call_can_be_checked():
     assert handle.check().of == handle.last.check().of == 2
     with pytest.raises(ArgumentError, match="how many"):
         handle.check(blocks=0)
+
+
+def test_a_check_of_no_call_stands_at_its_line():
+    class Unused(Turned):
+        pass
+
+    with pytest.raises(ArgumentError, match=r"TK631 in a call of Unused, .*has not been compiled yet"):
+        Unused(True).check()
 
 
 def test_launches_can_be_checked_in_passing():
@@ -257,6 +277,8 @@ def test_an_edit_is_checked_as_it_is():
     kernel.recompile(kernel.source.replace("__syncthreads();", ""))
     with pytest.raises(KernelError):
         kernel.check(x, y)
+    with pytest.raises(ArgumentError, match=r"recompile takes the text of a source\.cu, not 3"):
+        kernel.recompile(3)
     kernel.revert()
     assert kernel.check(x, y).of == 2
 

@@ -433,6 +433,7 @@ def _to_message(request: LaunchRequest) -> dict[str, Any]:
         "seed": request.seed,
         "check": request.check is not None,
         "strict": check.strict,
+        "edited": request.edited,
         "buffers": [(buffer.offset, buffer.nbytes, buffer.name) for buffer in check.buffers],
         "line_buffers": list(check.line_buffers),
         "blocks": list(check.blocks),

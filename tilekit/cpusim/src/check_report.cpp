@@ -20,12 +20,14 @@ const char* verb_of(Verb verb) {
 
 bool is_write(Verb verb) { return verb == kWrites || verb == kCopies || verb == kStoresMatrix; }
 
-const char* hint_of(Missing missing) {
+const char* hint_of(Missing missing, bool edited) {
   switch (missing) {
     case Missing::kSync:
       return "self.sync() is missing between the two";
     case Missing::kSyncWarp:
-      return "self.sync(), or __syncwarp(), is missing between the two: lanes of a warp run in no order";
+      return edited ? "self.sync(), or __syncwarp() in source.cu, is missing between the two: lanes of a warp run in "
+                      "no order"
+                    : "self.sync() is missing between the two: lanes of a warp run in no order";
     case Missing::kSyncAfterWait:
       return "self.sync() is missing behind the wait for the copy: a thread waits for its own copies only";
     case Missing::kWait:
@@ -153,7 +155,8 @@ void report_stop_at(Site site) { report_stop(line_of(site), pc_of(site)); }
 void report_conflict(const Checker& checker, const Conflict& conflict) {
   const bool in_block = conflict.first.block == conflict.second.block;
   const tk_kind kind = conflict.under_way ? TK_COPY_UNDER_WAY : in_block ? TK_RACE : TK_GLOBAL_RACE;
-  report(checker, kind, conflict.second, hint_of(conflict.missing), [&](tk_error& error) {
+  const bool edited = checker.worker->launch->request->edited != 0;
+  report(checker, kind, conflict.second, hint_of(conflict.missing, edited), [&](tk_error& error) {
     blame_both(checker, error, conflict, title_of(conflict));
   });
 }

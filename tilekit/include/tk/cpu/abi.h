@@ -148,6 +148,7 @@ struct tk_launch {
   const tk_tensor* tensor;
   int32_t check;      // whether to check every access, of a kernel that was compiled for it
   int32_t strict;     // whether it is wrong, too, if two blocks write the same value to one place
+  int32_t edited;     // whether a person has changed its source
   int32_t buffers;
   const tk_buffer* buffer;
   int32_t lines;
