@@ -8,6 +8,7 @@ import pytest
 
 from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
 from tilekit.diag import KernelError
+from tilekit.notebook import displays
 
 DEFINE = f"%%tilus\n{VECTOR_ADD}"
 
@@ -21,6 +22,18 @@ def said(notebook: Notebook, cell: str) -> str:
 
 def expected(text: str) -> str:
     return textwrap.dedent(text).strip("\n")
+
+
+def test_an_error_that_cannot_be_shown_is_whole_elsewhere():
+    class Closed:
+        def showtraceback(self, *_, **__):
+            assert len(error._render_traceback_()) == 1
+            raise BrokenPipeError
+
+    error = KernelError("TK720", "race", notes=["thread 3 writes it"])
+    with pytest.raises(BrokenPipeError):
+        displays._show_error(Closed(), KernelError, error, None)
+    assert any("thread 3 writes it" in line for line in error._render_traceback_())
 
 
 def test_tilus_not_on_the_first_line(notebook: Notebook):

@@ -79,8 +79,10 @@ def _bench(bench: Bench) -> None:
 def _show_error(shell: Any, kind: type, error: TilekitError, traceback: Any, tb_offset: int | None = None) -> None:
     """An error in a few lines; below a kernel's, folded, what its notes tell."""
     error.in_notebook = True
-    shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
-    error.in_notebook = False
+    try:
+        shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
+    finally:
+        error.in_notebook = False
     if isinstance(error, KernelError) and error.diagnostic.notes:
         display({"text/plain": error.text_notes(), "text/html": error.html_notes()}, raw=True)
 
