@@ -211,7 +211,8 @@ def test_a_report_keeps_no_tensor_alive():
     held = weakref.ref(x)
     del x
     gc.collect()
-    assert handle.last.report is not None and held() is None
+    assert handle.last.report is not None
+    assert held() is None, [repr(each)[:300] for each in gc.get_referrers(held())]
 
 
 def test_a_report_says_both_lines_of_each_access():
