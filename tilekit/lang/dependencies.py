@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from tilekit import dtypes
 from tilekit.diag.errors import TilekitError
@@ -66,6 +67,8 @@ _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
 # what `functools.cache` and `functools.lru_cache` make of a function
 _CACHED: type = type(functools.cache(len))
+# for each of those, what its function led to when it remembered nothing
+_named_while_empty: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 _ASKS_FOR_GPU = "get_device_properties"
 _LARGEST_ARRAY = 1 << 20
 
@@ -114,8 +117,9 @@ def of_script(script: type, inputs: Mapping[str, Any]) -> Dependencies:
 class _Walk:
     """Writes values as text; functions and classes become parts of their own, once each."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, asks_who_remembers: bool = True) -> None:
         self.found = Dependencies()
+        self._asks_who_remembers = asks_who_remembers
         self._names: dict[int, str] = {}
         # of plain data: by the names that are looked up, and in what
         self._labels: dict[tuple[int, str], str] = {}
@@ -139,6 +143,8 @@ class _Walk:
                 return f"{self.of_class(type(value))}.{value.name or self.value(value.value, where)}"
             case FunctionType():
                 return self.of_function(value, where)
+            case _ if type(value) is _CACHED:
+                return self._cached(value, where)
             case types.MethodType():
                 return f"method {self.value(value.__func__, where)} of {self.value(value.__self__, where)}"
             case types.BuiltinFunctionType() | types.WrapperDescriptorType() | types.MethodDescriptorType():
@@ -183,8 +189,6 @@ class _Walk:
             case functools.partial():
                 made = cast("functools.partial[Any]", value)
                 return f"partial {self._all((made.func, made.args, made.keywords), where)}"
-            case _ if kind is _CACHED:
-                return self._cached(value, where)
             case types.GenericAlias() | types.UnionType():
                 return f"alias {value!r}"
             case tuple():
@@ -198,11 +202,20 @@ class _Walk:
 
     def _cached(self, value: Any, where: str) -> str:
         """A function that remembers its answers: they stay when what it names changes."""
-        alone = _Walk()
-        alone.value(value.__wrapped__, where)
-        if len(alone.found.parts) > 1 and value.cache_info().currsize:
-            raise Untracked(f"{where} remembers answers, which may be older than what its function names")
-        return f"cached {value.cache_parameters()} {self.value(value.__wrapped__, where)}"
+        wrapped = value.__wrapped__
+        said = f"cached {value.cache_parameters()}"
+        if (known := self._known(wrapped)) is not None:
+            return f"{said} {known}"
+        if self._asks_who_remembers:
+            alone = _Walk(asks_who_remembers=False)
+            alone.value(wrapped, where)
+            parts = alone.found.parts
+            if not value.cache_info().currsize:
+                _named_while_empty[value] = parts
+            elif len(parts) > 1 and _named_while_empty.get(value) != parts:
+                _named_while_empty.pop(value, None)
+                raise Untracked(f"{where} remembers answers, which may be older than what its function names")
+        return f"{said} {self.value(wrapped, where)}"
 
     def _instance(self, value: Any, where: str) -> str:
         """An object of a class written in Python that is nothing but its attributes."""
