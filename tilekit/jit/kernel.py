@@ -389,8 +389,10 @@ class Kernel:
         placed = self._placed(error).with_sources(self.sources)
         if placed.kind != "interrupted":
             placed.data["checked"] = checked
-            # a copy, for what was raised holds the frames that it passed, and with them the tensors
-            self.report = copy.copy(placed)
+            # what was raised holds the frames that it passed, and with them the tensors; where Dask was imported, its
+            # copy does so too
+            self.report = copy.copy(placed).with_traceback(None)
+            self.report.__cause__ = self.report.__context__ = None
         return placed
 
     def _found_nothing(self, *, checked: bool) -> None:
