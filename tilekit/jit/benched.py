@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tilekit.diag import errors
 from tilekit.jit import durations
+from tilekit.jit.data_frame import load_pandas
 from tilekit.runtime import device
 from tilekit.runtime.benchmark import Timing
 from tilekit.runtime.conditions import Conditions
@@ -148,13 +148,7 @@ class Bench:
         ArgumentError
             TK638 where pandas is not installed.
         """
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise errors.ArgumentError(
-                "TK638", "pandas is not installed, and to_pandas makes a data frame of it", help="pip install pandas"
-            ) from None
-        return pandas.DataFrame(
+        return load_pandas().DataFrame(
             [
                 {
                     "size": row.size if row.number is None else row.number,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
+from tilekit.jit.data_frame import load_pandas
 from tilekit.jit.tuning import table
 from tilekit.jit.tuning.space import Candidate, Measurement, Space, State
 from tilekit.jit.tuning.table import Key
@@ -119,12 +119,6 @@ class Schedules(list[Mapping[str, Any]]):
         ArgumentError
             TK638 where pandas is not installed.
         """
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise errors.ArgumentError(
-                "TK638", "pandas is not installed, and to_pandas makes a data frame of it", help="pip install pandas"
-            ) from None
         facts = ("compile_seconds", "registers", "shared_bytes", "spill_bytes", "median", "spread", "estimate")
         records = [
             {
@@ -136,6 +130,7 @@ class Schedules(list[Mapping[str, Any]]):
             }
             for row in self.rows
         ]
+        pandas = load_pandas()
         return pandas.DataFrame(records, index=pandas.Index([row.number for row in self.rows], name="number"))
 
     def figure(self) -> plotly.graph_objects.Figure:
