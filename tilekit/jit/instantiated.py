@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilekit import config, target
@@ -131,9 +132,7 @@ class InstantiatedScript:
             if not kwargs:
                 self._dispatch.learn(args, kernel, found_under)
         except TilekitError as error:
-            # the user's call is what matters; our frames below it are not
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
         except KeyboardInterrupt as stop:
             raise stop.with_traceback(None) from None
 
@@ -173,8 +172,7 @@ class InstantiatedScript:
             self.last = kernel
             return kernel.check(*call.launch, blocks=blocks, seed=seed)
         except TilekitError as error:
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
         except KeyboardInterrupt as stop:
             raise stop.with_traceback(None) from None
 
@@ -215,8 +213,7 @@ class InstantiatedScript:
             self.last = self._kernel(call, tunes=False)
             return self.last.watch(name, block=block, line=line, step=step, args=call.launch)
         except TilekitError as error:
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
 
     def tune(
         self,
@@ -291,8 +288,7 @@ class InstantiatedScript:
             finally:  # also of a tuning that was interrupted, the best so far counts
                 self._choose_again()
         except TilekitError as error:
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
 
     @cached_property
     def tuned(self) -> Tuned:
@@ -328,6 +324,10 @@ class InstantiatedScript:
         choice = importlib.import_module("tilekit.jit.tuning.choice")
         key, given = self._tuning_key(call), call.launch if tunes else None
         return choice.kernel_for(instance, machine, key, self.tuned, given)
+
+    def _at_call(self, error: TilekitError, frame: FrameType) -> TilekitError:
+        """The error as a person meets it: their call is what matters, our frames below it are not."""
+        return callsite.place(error, self.script_name, frame).with_sources(self.sources).with_traceback(None)
 
     def _choose_again(self) -> None:
         """Other schedules may be the best ones now."""
@@ -422,8 +422,7 @@ class InstantiatedScript:
             chosen = bench.sizes_of(self.script_name, args, sizes, make)
             return bench.bench(self.script_name, self._subject, chosen, asked)
         except TilekitError as error:
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
         except KeyboardInterrupt as stop:
             raise stop.with_traceback(None) from None
 
@@ -463,8 +462,7 @@ class InstantiatedScript:
             self.last = instance.kernel(machine)
             return instance
         except TilekitError as error:
-            placed = callsite.place(error, self.script_name, sys._getframe(1))
-            raise placed.with_sources(self.sources).with_traceback(None) from None
+            raise self._at_call(error, sys._getframe(1)) from None
 
     def explain(
         self, *args: Any, target: str | Target | None = None, device: str | None = None, **kwargs: Any
