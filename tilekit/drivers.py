@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from tilekit.cache.programs import ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
 from tilekit.diag import errors
 from tilekit.diag.span import Span
-from tilekit.events import Edited, Fanout, Sink, Stage
+from tilekit.events import Edited, Fanout, Sink, Stage, step
 from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.ir.tools.verifier import verify
@@ -45,19 +43,6 @@ from tilekit.transforms.recorder import Recorder
 INCLUDE = Path(__file__).parent / "include"
 
 
-@contextmanager
-def _stage(sink: Sink, stage: Stage, name: str, subject: object) -> Iterator[None]:
-    """Tell `sink` about a station that looks at the subject and hands it on."""
-    sink.begin(stage, name)
-    start = time.perf_counter()
-    try:
-        yield
-    except Exception as error:
-        sink.fail(stage, name, error)
-        raise
-    sink.end(stage, name, subject, subject, time.perf_counter() - start)
-
-
 def optimize_program(prog: Program, sinks: Sequence[Sink] = ()) -> Program:
     """The tile passes, in their order."""
     return run_passes(prog, get_default_passes(), Fanout(sinks))
@@ -65,40 +50,27 @@ def optimize_program(prog: Program, sinks: Sequence[Sink] = ()) -> Program:
 
 def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> LoweredModule:
     """From tile IR to Hidet IR."""
-    sink = Fanout(sinks)
-    sink.begin(Stage.LOWER, "generate_ir_module")
-    start = time.perf_counter()
-    try:
+    with step(Fanout(sinks), Stage.LOWER, "generate_ir_module", prog) as underway:
         lowered = codegen.generate_ir_module(prog, target)
-    except Exception as error:
-        sink.fail(Stage.LOWER, "generate_ir_module", error)
-        raise
-    sink.end(Stage.LOWER, "generate_ir_module", prog, lowered.module, time.perf_counter() - start)
+        underway.made(lowered.module)
     return lowered
 
 
 def optimize_ir_module(module: IRModule, sinks: Sequence[Sink] = ()) -> IRModule:
     """The Hidet passes, in their order."""
-    sink = Fanout(sinks)
-
-    def on_pass(name: str, before: IRModule, after: IRModule, seconds: float) -> None:
-        sink.begin(Stage.HIDET, name)
-        sink.end(Stage.HIDET, name, before, after, seconds)
-
-    return passes.optimize(module, on_pass)
+    return passes.optimize(module, Fanout(sinks))
 
 
 def generate_source(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> tuple[Source, LoweredModule]:
     """Everything up to the text of `source.cu`."""
     sink = Fanout(sinks)
-    with _stage(sink, Stage.VERIFY, "verify", prog):
+    with step(sink, Stage.VERIFY, "verify", prog):
         verify(prog)
     lowered = lower_program(optimize_program(prog, sinks), target, sinks)
     module = optimize_ir_module(lowered.module, sinks)
-    start = time.perf_counter()
-    sink.begin(Stage.CODEGEN, "print_module")
-    source = printer.print_module(module)
-    sink.end(Stage.CODEGEN, "print_module", module, source.text, time.perf_counter() - start)
+    with step(sink, Stage.CODEGEN, "print_module", module) as underway:
+        source = printer.print_module(module)
+        underway.made(source.text)
     return source, lowered
 
 
@@ -111,6 +83,8 @@ def build_program(
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> CompiledProgram:
     """Compile a program for a target and a kind of device, or take it from the cache.
+
+    A sink that traces sees the passes in either case; what the cache has stays as it is.
 
     Parameters
     ----------
@@ -132,6 +106,9 @@ def build_program(
     if found is None:
         recorder = Recorder()
         found = _build(prog, text, target, device, config, recorder, sinks, on_stage)
+    elif tracing := [sink for sink in sinks if sink.traces]:
+        on_stage("passes")
+        generate_source(prog, target, tracing)
     edit = Fanout(sinks).codegen(found.source)
     return found if edit is None else build_edited(found, edit, target, device, config)
 
@@ -173,7 +150,7 @@ def _build(
     on_stage("passes")
     source, lowered = generate_source(prog, target, [recorder, *sinks])
     on_stage(f"compile with {toolchain.name}")
-    with _stage(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
+    with step(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
         made = toolchain.compile(source.text)
     changed = tuple(step.name for step in recorder.steps if step.changed)
     lines = _line_map(prog, source, lowered)

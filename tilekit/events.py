@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -32,23 +34,40 @@ class Edited:
 
 
 class Sink(Protocol):
-    """One listener. `before` and `after` are the immutable objects themselves: the same object means unchanged."""
+    """One listener. `before` and `after` are the immutable objects themselves: the same object means unchanged.
 
-    def begin(self, stage: Stage, name: str) -> None: ...
+    Steps nest: one that begins before another has ended was called by it.
+    """
+
+    @property
+    def traces(self) -> bool:
+        """Whether it wants to see the passes also of a program that the cache has."""
+        ...
+
+    def begin(self, stage: Stage, name: str, before: object) -> None: ...
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None: ...
 
     def fail(self, stage: Stage, name: str, error: BaseException) -> None: ...
 
-    def codegen(self, text: str) -> Edited | None: ...
+    def tile(self, name: str, prog: object) -> object | None:
+        """The program to go on with after this tile pass, if it is not the one that the pass made."""
+
+    def codegen(self, text: str) -> Edited | None:
+        """The source to compile, if it is not the generated one."""
 
     def note(self, key: str, value: object) -> None: ...
+
+    def done(self, error: BaseException | None) -> None:
+        """The compile has ended, or died of an error."""
 
 
 class Null:
     """A sink that ignores everything: the base of those that care about some events only."""
 
-    def begin(self, stage: Stage, name: str) -> None:
+    traces = False
+
+    def begin(self, stage: Stage, name: str, before: object) -> None:
         pass
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
@@ -57,26 +76,36 @@ class Null:
     def fail(self, stage: Stage, name: str, error: BaseException) -> None:
         pass
 
+    def tile(self, name: str, prog: object) -> object | None:
+        return None
+
     def codegen(self, text: str) -> Edited | None:
         return None
 
     def note(self, key: str, value: object) -> None:
         pass
 
+    def done(self, error: BaseException | None) -> None:
+        pass
 
-class Fanout(Null):
-    """Several sinks as one; each is told in order, and the last that edits the source wins.
 
-    Every sink is asked with the generated text, never with another sink's edit, so a listener always sees what the
+class Fanout:
+    """Several sinks as one; each is told in order, and the last that edits a program or the source wins.
+
+    Every sink is asked with what the compiler made, never with another sink's edit, so a listener always sees what the
     compiler wrote.
     """
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self.sinks = tuple(sinks)
 
-    def begin(self, stage: Stage, name: str) -> None:
+    @property
+    def traces(self) -> bool:
+        return any(sink.traces for sink in self.sinks)
+
+    def begin(self, stage: Stage, name: str, before: object) -> None:
         for sink in self.sinks:
-            sink.begin(stage, name)
+            sink.begin(stage, name, before)
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
         for sink in self.sinks:
@@ -86,6 +115,10 @@ class Fanout(Null):
         for sink in self.sinks:
             sink.fail(stage, name, error)
 
+    def tile(self, name: str, prog: object) -> object | None:
+        answers = [sink.tile(name, prog) for sink in self.sinks]
+        return next((answer for answer in reversed(answers) if answer is not None), None)
+
     def codegen(self, text: str) -> Edited | None:
         answers = [sink.codegen(text) for sink in self.sinks]
         return next((answer for answer in reversed(answers) if answer is not None), None)
@@ -93,3 +126,36 @@ class Fanout(Null):
     def note(self, key: str, value: object) -> None:
         for sink in self.sinks:
             sink.note(key, value)
+
+    def done(self, error: BaseException | None) -> None:
+        for sink in self.sinks:
+            sink.done(error)
+
+
+class Underway:
+    """A step that has begun: it is told what it made."""
+
+    def __init__(self, before: object) -> None:
+        self.after = before
+        self.seconds: float | None = None
+        self._start = time.perf_counter()
+
+    def made(self, after: object) -> None:
+        """Take what it made, and the time; what is done later, such as a verification, is not the step's."""
+        self.after, self.seconds = after, time.perf_counter() - self._start
+
+
+@contextmanager
+def step(sink: Sink, stage: Stage, name: str, before: object) -> Iterator[Underway]:
+    """Tell `sink` that a step begins, and how it ends; one that makes nothing hands on what it was given."""
+    sink.begin(stage, name, before)
+    underway = Underway(before)
+    try:
+        yield underway
+    except BaseException as error:
+        sink.fail(stage, name, error)
+        raise
+    if underway.seconds is None:
+        underway.made(before)
+    assert underway.seconds is not None
+    sink.end(stage, name, before, underway.after, underway.seconds)

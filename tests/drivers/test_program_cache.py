@@ -14,6 +14,8 @@ import torch
 import tilekit
 from tests.caches import new_cache
 from tilekit import config, drivers, target
+from tilekit.events import Null
+from tilekit.jit import observer
 from tilekit.runtime.tensors import DeviceKind
 
 TEMPLATE = """
@@ -82,6 +84,10 @@ def entry(cache: Path) -> Path:
     return only
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
 def test_the_same_program_is_compiled_once(scale):
     assert not run(scale())
     assert run(scale())
@@ -139,6 +145,55 @@ def test_targets_and_devices_share_nothing(scale):
             assert made.manifest.target == name
     assert sorted(p.name for p in settings.cache_dir.iterdir() if p.name == "programs")
     assert len([p for p in (settings.cache_dir / "programs").iterdir() if not p.name.startswith(".")]) == 2
+
+
+class Tracer(Null):
+    traces = True
+
+    def __init__(self):
+        self.passes, self.ends = [], []
+
+    def end(self, stage, name, before, after, seconds):
+        self.passes.append(name)
+
+    def done(self, error):
+        self.ends.append(error)
+
+
+@pytest.fixture
+def tracer():
+    """Hears of every compile, whether the cache has the program or not."""
+    tracer = Tracer()
+
+    def listener(identity):
+        return tracer
+
+    observer.listen(listener)
+    yield tracer
+    observer.unlisten(listener)
+
+
+def test_who_traces_sees_the_passes_of_a_cached_program_which_stays_as_it_is(scale, cache, tracer):
+    assert not run(scale())
+    seen, before = list(tracer.passes), contents(entry(cache))
+    assert run(scale())
+    assert tracer.passes[len(seen) :] == [name for name in seen if name in tracer.passes[len(seen) :]]
+    assert {"verify", "layout_inference", "print_module"} <= set(tracer.passes[len(seen) :])
+    assert contents(entry(cache)) == before
+
+
+def test_a_sink_is_told_when_its_compile_is_done(scale, tracer, monkeypatch):
+    run(scale())
+    assert tracer.ends == [None]
+    died = RuntimeError()
+
+    def die(*_):
+        raise died
+
+    monkeypatch.setattr(drivers, "optimize_program", die)
+    with pytest.raises(RuntimeError):
+        run(scale(3.0))
+    assert tracer.ends == [None, died]
 
 
 def test_dumps_are_written_when_they_are_asked_for(scale):

@@ -4,6 +4,7 @@ import pytest
 from tests.lowir.kernels import lines_of
 from tilekit.diag import CodegenError
 from tilekit.dtypes import boolean, float32, int32, int64
+from tilekit.events import Null, Stage
 from tilekit.lowir import passes, prims, printer, scalar
 from tilekit.lowir.build import ALL, KernelBuilder
 
@@ -27,6 +28,21 @@ def y():
     return scalar.var("y", ~float32)
 
 
+class Heard(Null):
+    def __init__(self):
+        self.begun, self.ends, self.failed = [], [], []
+
+    def begin(self, stage, name, before):
+        assert stage is Stage.HIDET
+        self.begun.append((name, before))
+
+    def end(self, stage, name, before, after, seconds):
+        self.ends.append((name, before, after, seconds))
+
+    def fail(self, stage, name, error):
+        self.failed.append((name, error))
+
+
 @pytest.fixture
 def n():
     return scalar.var("n", int32)
@@ -37,10 +53,9 @@ def test_a_pass_that_changes_nothing_gives_the_same_module(n, y):
         with b.instruction(0, "store"), b.for_range("i", n) as i, b.if_then(scalar.lt(i, n)):
             b.buffer_store(y, i, scalar.constant(float32, 1))
 
-    module = module_of(write, n, y)
-    heard = []
-    assert passes.optimize(module, lambda *event: heard.append(event)) is module
-    assert [(name, before is after) for name, before, after, _ in heard] == [
+    module, heard = module_of(write, n, y), Heard()
+    assert passes.optimize(module, heard) is module
+    assert [(name, before is after) for name, before, after, _ in heard.ends] == [
         ("simplify", True),
         ("remove_unused", True),
     ]
@@ -52,11 +67,25 @@ def test_every_pass_is_told_with_what_it_changed(n, y):
         with b.for_range("i", 1) as i:
             b.buffer_store(y, i, scalar.constant(float32, 1))
 
-    module, heard = module_of(write, n, y), []
-    result = passes.optimize(module, lambda *event: heard.append(event))
-    assert heard[0][1] is module and heard[-1][2] is result and heard[0][2] is heard[1][1]
-    assert all(before is not after and seconds > 0 for _, before, after, seconds in heard)
+    module, heard = module_of(write, n, y), Heard()
+    result, ends = passes.optimize(module, heard), heard.ends
+    assert heard.begun == [("simplify", module), ("remove_unused", ends[0][2])]
+    assert ends[0][1] is module and ends[-1][2] is result and ends[0][2] is ends[1][1]
+    assert all(before is not after and seconds > 0 for _, before, after, seconds in ends)
     assert lines_of(printer.print_module(module))[0] == "int32_t unused = n;"  # the input is as it was
+
+
+def test_a_pass_that_raises_is_told_with_what_it_died_of(n, y):
+    error = ValueError()
+
+    def die(function):
+        raise error
+
+    module, heard = module_of(lambda b: b.let("unused", n), n, y), Heard()
+    with pytest.raises(ValueError) as raised:
+        passes.optimize(module, heard, (passes.Pass("die", die),))
+    assert raised.value is error
+    assert (heard.begun, heard.ends, heard.failed) == ([("die", module)], [], [("die", error)])
 
 
 def test_loops_of_one_iteration_are_their_body(y):

@@ -26,7 +26,7 @@ class Watcher(Null):
     def __init__(self):
         self.seen: list[tuple[Stage, str]] = []
 
-    def begin(self, stage: Stage, name: str):
+    def begin(self, stage: Stage, name: str, before: object):
         self.seen.append((stage, name))
 
     @property
@@ -56,11 +56,11 @@ def test_build_program_takes_six_steps_in_order(program, watcher, monkeypatch):
     build_kernel = HostCompiler.build_kernel
 
     def verified(prog):
-        watcher.begin(Stage.VERIFY, "verify")
+        watcher.begin(Stage.VERIFY, "verify", prog)
         verify(prog)
 
     def compiled(compiler, *args, **kwargs):
-        watcher.begin(Stage.HOST, "compile")
+        watcher.begin(Stage.HOST, "compile", args)
         return build_kernel(compiler, *args, **kwargs)
 
     monkeypatch.setattr(drivers, "verify", verified)

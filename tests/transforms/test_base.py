@@ -24,7 +24,7 @@ class Journal(Null):
     def __init__(self):
         self.events = []
 
-    def begin(self, stage, name):
+    def begin(self, stage, name, before):
         self.events.append(("begin", stage, name))
 
     def end(self, stage, name, before, after, seconds):
@@ -78,3 +78,33 @@ def test_a_checked_pass_that_breaks_a_rule_fails():
     with pytest.raises(VerificationError) as caught:
         LoseALoopPass()(prog, journal, check=True)
     assert journal.events[-1] == ("fail", Stage.TILE, "lose_a_loop", caught.value)
+
+
+def test_a_sink_may_answer_a_pass_with_an_edited_program_which_the_next_pass_gets():
+    prog, edited = parser.parse_program(TEXT), parser.parse_program(TEXT)
+
+    class Editor(Journal):
+        def tile(self, name, made):
+            return edited if name == "nothing" else None
+
+    journal = Editor()
+    after = run_passes(prog, [NothingPass(), transforms.declare_to_let_pass()], journal)
+    ends = [event[2:] for event in journal.events if event[0] == "end"]
+    assert ends == [
+        ("nothing", prog, prog),
+        ("edit_of_nothing", prog, edited),
+        ("declare_to_let", edited, after),
+    ]
+
+
+def test_an_edited_program_that_breaks_a_rule_is_refused():
+    prog, broken = parser.parse_program(TEXT), LoseALoopPass()(parser.parse_program(TEXT))
+
+    class Editor(Journal):
+        def tile(self, name, made):
+            return broken
+
+    journal = Editor()
+    with pytest.raises(VerificationError) as caught:
+        run_passes(prog, [NothingPass()], journal)
+    assert journal.events[-1] == ("fail", Stage.TILE, "edit_of_nothing", caught.value)

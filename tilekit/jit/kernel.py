@@ -18,7 +18,7 @@ from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.events import Edited, Fanout
+from tilekit.events import Edited, Fanout, Sink
 from tilekit.jit import assumed, durations, held, observer, placing, precheck, printing, session
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
@@ -110,15 +110,8 @@ class Kernel:
         kind = machine.device.kind
         made: CompiledProgram | None = None
         try:
-            sinks, where = observer.sinks(identity), (machine.target, kind, machine.config)
-            made = compiled.find(specialized.text, *where)
-            edit = None if made is None else Fanout(sinks).codegen(made.source)
-            if made is None:
-                # the compiler is loaded by the first kernel that needs it
-                drivers = importlib.import_module("tilekit.drivers")
-                made = drivers.build_program(specialized.program, *where, sinks, on_stage=stage)
-            elif edit is not None:
-                made = importlib.import_module("tilekit.drivers").build_edited(made, edit, *where)
+            with observer.listening(identity) as sinks:
+                made = _compiled(specialized, machine, sinks, stage)
         except ToolchainError as error:
             if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
                 raise
@@ -606,3 +599,18 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<{self.summary()}>"
+
+
+def _compiled(
+    specialized: Specialized, machine: Machine, sinks: Sequence[Sink], on_stage: Callable[[str], None]
+) -> CompiledProgram:
+    """The program, compiled or from the cache, with the edits of the sinks; the compiler is loaded if it is needed."""
+    where = machine.target, machine.device.kind, machine.config
+    found = compiled.find(specialized.text, *where)
+    if found is None or Fanout(sinks).traces:
+        drivers = importlib.import_module("tilekit.drivers")
+        return drivers.build_program(specialized.program, *where, sinks, on_stage=on_stage)
+    edit = Fanout(sinks).codegen(found.source)
+    if edit is None:
+        return found
+    return importlib.import_module("tilekit.drivers").build_edited(found, edit, *where)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tilekit.events import Sink
+from tilekit.events import Fanout, Sink
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
@@ -58,9 +58,16 @@ def unlisten(listener: Listener) -> None:
     _listeners.remove(listener)
 
 
-def sinks(kernel: Identity) -> tuple[Sink, ...]:
-    """Everybody who wants to hear of this compile."""
-    return tuple(sink for listener in _listeners if (sink := listener(kernel)) is not None)
+@contextmanager
+def listening(kernel: Identity) -> Iterator[tuple[Sink, ...]]:
+    """Within the block, a compile: the sinks of everybody who wants to hear of it; at its end they are told."""
+    sinks = tuple(sink for listener in _listeners if (sink := listener(kernel)) is not None)
+    try:
+        yield sinks
+    except BaseException as error:
+        Fanout(sinks).done(error)
+        raise
+    Fanout(sinks).done(None)
 
 
 @contextmanager

@@ -9,12 +9,12 @@ function that it was given.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilekit.dtypes import DataType
+from tilekit.events import Null, Sink, Stage, step
 from tilekit.lowir import _load, prims, scalar, statements, verifier
 from tilekit.lowir.nodes import (
     AssignStmt,
@@ -36,8 +36,7 @@ from tilekit.lowir.nodes import (
 )
 from tilekit.lowir.statements import Printf
 
-# told of every pass: its name, the module before and after (the same object if nothing changed), and the seconds
-OnPass = Callable[[str, IRModule, IRModule, float], None]
+SILENT: Sink = Null()
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,13 @@ def remove_unused(function: Function) -> Function:
 PASSES: tuple[Pass, ...] = (Pass("simplify", simplify), Pass("remove_unused", remove_unused))
 
 
-def _ignore(name: str, before: IRModule, after: IRModule, seconds: float) -> None:
-    """Listen to no pass."""
-
-
-def optimize(module: IRModule, on_pass: OnPass = _ignore, passes: Sequence[Pass] = PASSES) -> IRModule:
-    """Run the passes in order and verify the result."""
+def optimize(module: IRModule, sink: Sink = SILENT, passes: Sequence[Pass] = PASSES) -> IRModule:
+    """Run the passes in order, tell `sink` of each, and verify the result."""
     with _load.lock():
         for run in passes:
-            start = time.perf_counter()
-            after = run(module)
-            on_pass(run.name, module, after, time.perf_counter() - start)
+            with step(sink, Stage.HIDET, run.name, module) as underway:
+                after = run(module)
+                underway.made(after)
             module = after
         verifier.verify(module)
         return module

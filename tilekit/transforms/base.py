@@ -8,10 +8,9 @@ object that it was given, so whoever watches sees at no cost which passes matter
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 
-from tilekit.events import Null, Sink, Stage
+from tilekit.events import Null, Sink, Stage, step
 from tilekit.ir.func import Function
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
@@ -38,22 +37,22 @@ class Pass:
 
     def __call__(self, prog: Program, sink: Sink = SILENT, *, check: bool = False) -> Program:
         """Run the pass, tell `sink`, and with `check` verify what came out."""
-        sink.begin(Stage.TILE, self.name)
-        start = time.perf_counter()
-        try:
+        with step(sink, Stage.TILE, self.name, prog) as underway:
             after = self.process_program(prog, sink)
-            seconds = time.perf_counter() - start
+            underway.made(after)
             if check and after is not prog:
                 verify(after)
-        except Exception as error:
-            sink.fail(Stage.TILE, self.name, error)
-            raise
-        sink.end(Stage.TILE, self.name, prog, after, seconds)
         return after
 
 
 def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = SILENT, *, check: bool = False) -> Program:
-    """The program after all passes, one after the other."""
+    """The program after all passes, one after the other; `sink` may answer with an edited program after each."""
     for each in passes:
         prog = each(prog, sink, check=check)
+        edited = sink.tile(each.name, prog)
+        if isinstance(edited, Program):
+            with step(sink, Stage.TILE, f"edit_of_{each.name}", prog) as underway:
+                underway.made(edited)
+                verify(edited)
+            prog = edited
     return prog
