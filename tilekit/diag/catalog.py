@@ -70,6 +70,7 @@ CODEGEN: dict[str, str] = {
     "TK421": "edited source lacks its kernel",
     "TK422": "edited and generated source have both changed",
     "TK423": "edit cannot be stored",
+    "TK430": "journal cannot be read",
 }
 
 TOOLCHAIN: dict[str, str] = {
