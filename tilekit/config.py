@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -208,3 +209,59 @@ def _environment() -> dict[str, object]:
                 help=f"set it to {wanted}, or unset it",
             ) from None
     return found
+
+
+# -------------------------------------------------------------------------------------------------------------- tracing
+
+
+class TraceMode(Enum):
+    """Where the trace of a compile goes: nowhere, to the terminal, to a page, to both."""
+
+    OFF = "off"
+    TERMINAL = "terminal"
+    HTML = "html"
+    BOTH = "both"
+
+    @property
+    def makes_page(self) -> bool:
+        return self in (TraceMode.HTML, TraceMode.BOTH)
+
+    @property
+    def prints(self) -> bool:
+        return self in (TraceMode.TERMINAL, TraceMode.BOTH)
+
+
+TRACE = "LOWER_TRACE"
+_TRACE_WORDS = {
+    **dict.fromkeys(("0", "off", "false", "no"), TraceMode.OFF),
+    **dict.fromkeys(("html", "1", "on", "true", "yes"), TraceMode.HTML),
+    "terminal": TraceMode.TERMINAL,
+    "both": TraceMode.BOTH,
+}
+
+
+def read_trace_mode(text: str) -> TraceMode:
+    """The mode that a word means; nothing at all means off. ValueError says which words there are."""
+    word = text.strip().lower()
+    if word and word not in _TRACE_WORDS:
+        near = suggest(word, _TRACE_WORDS)
+        hint = f"; did you mean {near}?" if near else ""
+        raise ValueError(f"one of {', '.join(_TRACE_WORDS)}{hint}")
+    return _TRACE_WORDS[word] if word else TraceMode.OFF
+
+
+def trace_variable(name: str) -> tuple[str, str]:
+    """A variable of the trace and what it says: `TILEKIT_…`, or where that is blank or not set, `TL_…`."""
+    ours, shared = f"TILEKIT_{name}", f"TL_{name}"
+    variable = ours if os.environ.get(ours, "").strip() else shared
+    return variable, os.environ.get(variable, "").strip()
+
+
+def trace_mode() -> TraceMode:
+    """The mode that the environment asks for; a word that means nothing is a warning, and off."""
+    variable, text = trace_variable(TRACE)
+    try:
+        return read_trace_mode(text)
+    except ValueError as wanted:
+        warnings.warn(f"{variable}={text!r} means nothing, so nothing is traced: it is {wanted}", stacklevel=2)
+        return TraceMode.OFF

@@ -27,10 +27,14 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Source that is to be compiled in place of the generated one, and where it came from."""
+    """Source that is to be compiled in place of the generated one, where it came from, and what was decided about it.
+
+    One whose text is the generated one says only what became of an edit.
+    """
 
     text: str
     provenance: str
+    state: str = "PATCHED"
 
 
 class Sink(Protocol):
@@ -54,7 +58,7 @@ class Sink(Protocol):
         """The program to go on with after this tile pass, if it is not the one that the pass made."""
 
     def codegen(self, text: str) -> Edited | None:
-        """The source to compile, if it is not the generated one."""
+        """The source to compile, if it is not the generated one, or what became of an edit of it."""
 
     def note(self, key: str, value: object) -> None: ...
 
@@ -130,6 +134,20 @@ class Fanout:
     def done(self, error: BaseException | None) -> None:
         for sink in self.sinks:
             sink.done(error)
+
+
+class Relay(Fanout):
+    """A sink that people join and leave while it is in use."""
+
+    def join(self, sink: Sink) -> None:
+        self.sinks = (*self.sinks, sink)
+
+    def leave(self, sink: Sink) -> None:
+        self.sinks = tuple(other for other in self.sinks if other is not sink)
+
+
+# told of passes that somebody calls by hand, outside of any compile or without handing on the sink of one
+BY_HAND = Relay()
 
 
 class Underway:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tilekit.jit.tuning.table import Entry, Key
 
 Where: TypeAlias = tuple[DeviceKind, int, Target, Config]
+# a kernel that somebody traces may run an edit, and is none for anybody else: the number is the tracer's, or 0
+Kept: TypeAlias = tuple[Where, int]
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class JitInstance:
         self.sources = sources
         # by the number of their schedule, with the key of what they depended on when they were made
         self._specialized: dict[int, tuple[str | None, Specialized | FailedSchedule]] = {}
-        # by where they run, then by the number of their schedule, in the order in which they were built
-        self._kernels: dict[Where, dict[int, Kernel]] = {}
-        self._firsts: dict[Where, Kernel] = {}
+        # by where they run and who traces, then by the number of their schedule, in the order in which they were built
+        self._kernels: dict[Kept, dict[int, Kernel]] = {}
+        self._firsts: dict[Kept, Kernel] = {}
         self._spaces: dict[Where, Space] = {}
         self._tuned: dict[Where, tuple[Machine, dict[Key, Entry]]] = {}
         # the schedule that calls take, until something else is found
@@ -176,18 +178,22 @@ class JitInstance:
 
     def kernel(self, machine: Machine, number: int | None = None, restart: Restart | None = None) -> Kernel:
         """The kernel of one schedule for this machine; without a number, of the first schedule that compiles."""
-        where = _where(machine)
+        kept = self._kept(machine)
         with self._lock:
             if number is None:
-                if where not in self._firsts:
-                    self._firsts[where] = self._build_first(machine, restart or self.restart(machine.config))
-                return self._firsts[where]
+                if kept not in self._firsts:
+                    self._firsts[kept] = self._build_first(machine, restart or self.restart(machine.config))
+                return self._firsts[kept]
             found = self.built(number, machine)
             return found or self.build(number, machine, restart or self.restart(machine.config))
 
     def built(self, number: int, machine: Machine) -> Kernel | None:
         """The kernel of one schedule, if it was compiled."""
-        return self._kernels.get(_where(machine), {}).get(number)
+        return self._kernels.get(self._kept(machine), {}).get(number)
+
+    def _kept(self, machine: Machine) -> Kept:
+        """Where the kernels for this machine are kept, for who traces now."""
+        return _where(machine), observer.tracing(self.script_cls.__name__)
 
     def _build_first(self, machine: Machine, restart: Restart) -> Kernel:
         first: TilekitError | None = None
@@ -203,7 +209,7 @@ class JitInstance:
 
     def build(self, number: int, machine: Machine, restart: Restart) -> Kernel:
         """Compile one schedule, or find it in the cache; its own error if it gives no kernel."""
-        schedule = self.schedules[number]
+        schedule, kept = self.schedules[number], self._kept(machine)
         for watcher in observer.observers():
             watcher.compiling(self.script_cls.__name__, "transpile")
         found = self.specialized(number, restart)
@@ -214,7 +220,10 @@ class JitInstance:
         self._record(kernel, number, restart)
         kernel.record = functools.partial(self._record_again, kernel, number, restart)
         with self._lock:
-            return self._kernels.setdefault(_where(machine), {}).setdefault(number, kernel)
+            for over in [kept for kept in self._kernels if observer.is_over(kept[1])]:
+                del self._kernels[over]
+                self._firsts.pop(over, None)
+            return self._kernels.setdefault(kept, {}).setdefault(number, kernel)
 
     # ----------------------------------------------------------------------------------------------------------- tuning
 

@@ -110,11 +110,13 @@ class Kernel:
         kind = machine.device.kind
         made: CompiledProgram | None = None
         try:
-            with observer.listening(identity) as sinks:
-                made = _compiled(specialized, machine, sinks, stage)
+            found = compiled.find(specialized.text, machine.target, kind, machine.config)
+            with observer.listening(identity, cached=found is not None) as sinks:
+                made = _compiled(found, specialized, machine, sinks, stage)
         except ToolchainError as error:
             if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
                 raise
+            _show_passes(identity, specialized, machine)
         except TilekitError as error:
             raise error.with_sources(sources) from error.__cause__
         except RecursionError:
@@ -602,15 +604,27 @@ class Kernel:
 
 
 def _compiled(
-    specialized: Specialized, machine: Machine, sinks: Sequence[Sink], on_stage: Callable[[str], None]
+    found: CompiledProgram | None,
+    specialized: Specialized,
+    machine: Machine,
+    sinks: Sequence[Sink],
+    on_stage: Callable[[str], None],
 ) -> CompiledProgram:
-    """The program, compiled or from the cache, with the edits of the sinks; the compiler is loaded if it is needed."""
+    """The program, compiled or as it was found in the cache, with the edits of the sinks."""
     where = machine.target, machine.device.kind, machine.config
-    found = compiled.find(specialized.text, *where)
     if found is None or Fanout(sinks).traces:
+        # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")
         return drivers.build_program(specialized.program, *where, sinks, on_stage=on_stage)
     edit = Fanout(sinks).codegen(found.source)
     if edit is None:
         return found
     return importlib.import_module("tilekit.drivers").build_edited(found, edit, *where)
+
+
+def _show_passes(identity: Identity, specialized: Specialized, machine: Machine) -> None:
+    """Run the passes for who traces, where nothing can be compiled."""
+    if observer.tracing(identity.script):
+        with observer.listening(identity, cached=False) as sinks:
+            tracing = [sink for sink in sinks if sink.traces]
+            importlib.import_module("tilekit.drivers").generate_source(specialized.program, machine.target, tracing)

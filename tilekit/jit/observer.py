@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,8 +45,24 @@ class Identity:
 # gives a sink that wants to hear of the compile of a kernel, or None
 Listener = Callable[[Identity], "Sink | None"]
 
+
+class Tracer(Protocol):
+    """Hears of every kernel that is asked for while it is the innermost one, compiled or not."""
+
+    def wants(self, script: str) -> bool:
+        """Whether it wants to hear of the kernels of this script."""
+        ...
+
+    def sink(self, kernel: Identity, *, cached: bool) -> Sink | None:
+        """A sink for the compile of a kernel, which may be in the cache."""
+        ...
+
+
 _observers: list[Observer] = []
 _listeners: list[Listener] = []
+# each with a number of its own, the innermost one last
+_tracers: list[tuple[int, Tracer]] = []
+_numbers = itertools.count(1)
 
 
 def listen(listener: Listener) -> None:
@@ -58,10 +75,39 @@ def unlisten(listener: Listener) -> None:
     _listeners.remove(listener)
 
 
+def trace(tracer: Tracer, *, outermost: bool = False) -> None:
+    """Tell `tracer` of every kernel from now on, but while there is one inside of it."""
+    _tracers.insert(0 if outermost else len(_tracers), (next(_numbers), tracer))
+
+
+def trace_anew(tracer: Tracer) -> None:
+    """What it has heard of so far, it shall hear of again."""
+    _tracers[:] = [(next(_numbers) if other is tracer else number, other) for number, other in _tracers]
+
+
+def untrace(tracer: Tracer) -> None:
+    """Tell it no more."""
+    _tracers[:] = [(number, other) for number, other in _tracers if other is not tracer]
+
+
+def tracing(script: str | None = None) -> int:
+    """The number of who hears now of the kernels of this script, or of any; 0 if nobody does."""
+    number, tracer = _tracers[-1] if _tracers else (0, None)
+    return number if tracer is not None and (script is None or tracer.wants(script)) else 0
+
+
+def is_over(tracing: int) -> bool:
+    """Whether whoever had this number hears no more."""
+    return tracing != 0 and all(number != tracing for number, _ in _tracers)
+
+
 @contextmanager
-def listening(kernel: Identity) -> Iterator[tuple[Sink, ...]]:
+def listening(kernel: Identity, *, cached: bool) -> Iterator[tuple[Sink, ...]]:
     """Within the block, a compile: the sinks of everybody who wants to hear of it; at its end they are told."""
-    sinks = tuple(sink for listener in _listeners if (sink := listener(kernel)) is not None)
+    found = [listener(kernel) for listener in _listeners]
+    if tracing(kernel.script):
+        found.append(_tracers[-1][1].sink(kernel, cached=cached))
+    sinks = tuple(sink for sink in found if sink is not None)
     try:
         yield sinks
     except BaseException as error:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilekit import target as targets
+from tilekit.jit import observer
 from tilekit.runtime import device
 from tilekit.target import Target
 
@@ -58,9 +59,9 @@ def cell() -> int:
     return _cells[0]
 
 
-def moment() -> tuple[Target | None, int]:
-    """The chosen target and the cell: as long as they stay, the same call finds the same kernel."""
-    return _chosen[-1], _cells[0]
+def moment() -> tuple[Target | None, int, int]:
+    """The chosen target, the cell, who traces: as long as they stay, the same call finds the same kernel."""
+    return _chosen[-1], _cells[0], observer.tracing()
 
 
 def current_target() -> Target:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilekit.dtypes import DataType
-from tilekit.events import Null, Sink, Stage, step
+from tilekit.events import BY_HAND, Sink, Stage, step
 from tilekit.lowir import _load, prims, scalar, statements, verifier
 from tilekit.lowir.nodes import (
     AssignStmt,
@@ -36,8 +36,6 @@ from tilekit.lowir.nodes import (
 )
 from tilekit.lowir.statements import Printf
 
-SILENT: Sink = Null()
-
 
 @dataclass(frozen=True)
 class Pass:
@@ -46,12 +44,14 @@ class Pass:
     name: str
     run: Callable[[Function], Function]
 
-    def __call__(self, module: IRModule) -> IRModule:
-        """The module with every function rewritten; the module itself if none changes."""
-        functions = {name: self.run(function) for name, function in module.functions.items()}
-        if all(functions[name] is function for name, function in module.functions.items()):
-            return module
-        return IRModule(functions)
+    def __call__(self, module: IRModule, sink: Sink = BY_HAND) -> IRModule:
+        """The module with every function rewritten, of which `sink` is told; the module itself if none changes."""
+        with step(sink, Stage.HIDET, self.name, module) as underway:
+            functions = {name: self.run(function) for name, function in module.functions.items()}
+            changed = any(functions[name] is not function for name, function in module.functions.items())
+            after = IRModule(functions) if changed else module
+            underway.made(after)
+        return after
 
 
 def simplify(function: Function) -> Function:
@@ -73,14 +73,11 @@ def remove_unused(function: Function) -> Function:
 PASSES: tuple[Pass, ...] = (Pass("simplify", simplify), Pass("remove_unused", remove_unused))
 
 
-def optimize(module: IRModule, sink: Sink = SILENT, passes: Sequence[Pass] = PASSES) -> IRModule:
+def optimize(module: IRModule, sink: Sink = BY_HAND, passes: Sequence[Pass] = PASSES) -> IRModule:
     """Run the passes in order, tell `sink` of each, and verify the result."""
     with _load.lock():
         for run in passes:
-            with step(sink, Stage.HIDET, run.name, module) as underway:
-                after = run(module)
-                underway.made(after)
-            module = after
+            module = run(module, sink)
         verifier.verify(module)
         return module
 

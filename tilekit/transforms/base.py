@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tilekit.events import Null, Sink, Stage, step
+from tilekit.events import BY_HAND, Null, Sink, Stage, step
 from tilekit.ir.func import Function
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
@@ -35,7 +35,7 @@ class Pass:
             prog = prog.with_function(self.process_function(func))
         return prog
 
-    def __call__(self, prog: Program, sink: Sink = SILENT, *, check: bool = False) -> Program:
+    def __call__(self, prog: Program, sink: Sink = BY_HAND, *, check: bool = False) -> Program:
         """Run the pass, tell `sink`, and with `check` verify what came out."""
         with step(sink, Stage.TILE, self.name, prog) as underway:
             after = self.process_program(prog, sink)
@@ -45,7 +45,7 @@ class Pass:
         return after
 
 
-def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = SILENT, *, check: bool = False) -> Program:
+def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = BY_HAND, *, check: bool = False) -> Program:
     """The program after all passes, one after the other; `sink` may answer with an edited program after each."""
     for each in passes:
         prog = each(prog, sink, check=check)
