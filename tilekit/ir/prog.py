@@ -11,6 +11,7 @@ from tilekit.ir.func import Function
 from tilekit.ir.node import Node
 from tilekit.ir.tensor import Tensor
 from tilekit.ir.text import printer
+from tilekit.ir.text.printer import Printed
 from tilekit.lowir.scalar import Var
 
 _BETWEEN = "\n\n\n"
@@ -68,10 +69,14 @@ class Program(Node):
     def __str__(self) -> str:
         return _BETWEEN.join(printer.print_function(func) for func in self)
 
-    def line_spans(self) -> list[Span | None]:
-        """For each line of the program's text, the place that it was written at."""
-        found: list[Span | None] = []
+    def lines(self) -> list[Printed]:
+        """The lines of the program's text, each with what it prints."""
+        found: list[Printed] = []
         for func in self:
             between = _BETWEEN.count("\n") - 1 if found else 0
-            found += [*[None] * between, *printer.print_function_with_lines(func)[1]]
+            found += [*[("", None)] * between, *printer.print_lines(func)]
         return found
+
+    def line_spans(self) -> list[Span | None]:
+        """For each line of the program's text, the place that it was written at."""
+        return [printer.span_of(printed) for _, printed in self.lines()]

@@ -38,7 +38,7 @@ def test_every_line_of_a_random_program_is_python(prog):
 @settings(max_examples=30)
 @given(programs())
 def test_there_is_one_place_for_each_line(prog):
-    text, spans = printer.print_function_with_lines(prog.function)
+    text, spans = str(prog), prog.line_spans()
     assert len(text.splitlines()) == len(spans)
     assert text == printer.print_function(prog.function)
 
@@ -91,8 +91,7 @@ def test_text_holds_no_span():
 
 
 def test_lines_know_where_they_come_from():
-    func = parser.parse_function(TEXT)
-    _, spans = printer.print_function_with_lines(func)
+    spans = parser.parse_program(TEXT).line_spans()
     assert [None if span is None else span.line for span in spans] == [None, None, None, None, 0, 1, 2, 3, 4, 5]
 
 

@@ -4,12 +4,17 @@
 `visit(node)` calls `visit_<Class>` of the node's class, or of the nearest base class that has one, and remembers the
 result by the identity of the node: a node that appears twice is visited once. A visitor does not enter scalar
 expressions (`visit_Expr` does nothing); use `scalar.free_vars` on them.
+
+Within `watched_by(watcher)` every visit of a functor that is made there goes through the watcher: who runs a pass of a
+person's own learns from it which method did what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, cast
 
 from tilekit.ir.func import Function, Metadata
 from tilekit.ir.inst import Instruction, Role
@@ -32,14 +37,39 @@ from tilekit.lowir import scalar
 from tilekit.lowir.scalar import Expr, Var
 
 
+class Watcher(Protocol):
+    """Stands around every visit, and answers it with `functor.answer(node)`."""
+
+    def visit(self, functor: IRFunctor, node: Any) -> Any: ...
+
+
+# a person's pass makes its functors where nobody can hand them anything
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Within the block, functors that are made are watched."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 class IRFunctor:
     """Dispatch by class, memory by identity."""
 
     def __init__(self) -> None:
         # the node stays in the memo beside its result, so that its id is not given to another object meanwhile
         self.memo: dict[int, tuple[Any, Any]] = {}
+        self._watcher = _watcher.get()
 
     def visit(self, node: Any) -> Any:
+        return self.answer(node) if self._watcher is None else self._watcher.visit(self, node)
+
+    def answer(self, node: Any) -> Any:
+        """The result for a node: the remembered one, or that of its method."""
         remembered = self.memo.get(id(node))
         if remembered is not None:
             return remembered[1]
@@ -51,12 +81,16 @@ class IRFunctor:
         return self.visit(node)
 
     def _dispatch(self, node: Any) -> Any:
+        return self.method_for(node)(node)
+
+    def method_for(self, node: Any) -> Callable[[Any], Any]:
+        """The method that visits a node of this class."""
         if isinstance(node, Expr):
-            return self.visit_Expr(node)
+            return self.visit_Expr
         for cls in type(node).__mro__:
             method = getattr(self, f"visit_{cls.__name__}", None)
             if method is not None:
-                return method(node)
+                return method
         raise TypeError(f"{type(self).__name__} cannot visit a {type(node).__name__}")
 
     def visit_Expr(self, expr: Expr) -> Any:

@@ -22,7 +22,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from tilekit.diag.span import Span
 from tilekit.dtypes import DataType, PointerType
@@ -39,16 +39,25 @@ from tilekit.lowir.scalar import Expr, Var
 
 _INDENT = "    "
 
+# a line, and what it prints: a statement, the function in its `def` line, or nothing
+Printed: TypeAlias = "tuple[str, Line | Function | None]"
+
 
 def print_function(func: Function) -> str:
     """The function as text."""
-    return print_function_with_lines(func)[0]
+    return "\n".join(text for text, _ in print_lines(func))
 
 
-def print_function_with_lines(func: Function) -> tuple[str, list[Span | None]]:
-    """The function as text, and for each of its lines the place in the user's source that it comes from."""
-    lines = list(_Printer(Names.of_function(func)).function(func))
-    return "\n".join(text for text, _ in lines), [span for _, span in lines]
+def print_lines(func: Function) -> list[Printed]:
+    """The lines of the function, each with what it prints."""
+    return list(_Printer(Names.of_function(func)).function(func))
+
+
+def span_of(printed: Line | Function | None) -> Span | None:
+    """The place in the user's source that a line comes from."""
+    if isinstance(printed, stmts.InstStmt) and printed.span is None:
+        return printed.inst.span
+    return None if printed is None else printed.span
 
 
 def print_instruction(inst: Instruction, names: Names, *, layouts: bool = False) -> str:
@@ -84,13 +93,13 @@ class _Printer:
 
     # ------------------------------------------------------------------------------------------------- functions
 
-    def function(self, func: Function) -> Iterator[tuple[str, Span | None]]:
+    def function(self, func: Function) -> Iterator[Printed]:
         yield "@kernel(", None
         for line in self._header(func):
             yield _INDENT + line, None
         yield ")", None
         params = ", ".join(f"{self.names.name(p)}: {print_type(scalar.dtype_of(p))}" for p in func.params)
-        yield f"def {func.name}({params}):", func.span
+        yield f"def {func.name}({params}):", func
         yield from self.block(blocks.block_of(func.body), 1)
 
     def _header(self, func: Function) -> Iterator[str]:
@@ -130,15 +139,15 @@ class _Printer:
 
     # ------------------------------------------------------------------------------------------------ statements
 
-    def block(self, block: Block, depth: int) -> Iterator[tuple[str, Span | None]]:
+    def block(self, block: Block, depth: int) -> Iterator[Printed]:
         if not block:
             yield _INDENT * depth + "pass", None
         for line in block:
             yield from self.line(line, depth)
 
-    def line(self, line: Line, depth: int) -> Iterator[tuple[str, Span | None]]:
+    def line(self, line: Line, depth: int) -> Iterator[Printed]:
         head = self._head(line)
-        yield _INDENT * depth + head, _span(line)
+        yield _INDENT * depth + head, line
         match line:
             case Scope(body=body):
                 yield from self.block(body, depth + 1)
@@ -150,12 +159,12 @@ class _Printer:
             case _:
                 return
 
-    def _otherwise(self, block: Block, depth: int) -> Iterator[tuple[str, Span | None]]:
+    def _otherwise(self, block: Block, depth: int) -> Iterator[Printed]:
         if not block:
             return
         if len(block) == 1 and isinstance(block[0], stmts.IfStmt):
-            (_, span), *rest = self.line(block[0], depth)
-            yield f"{_INDENT * depth}elif {self.expr(block[0].cond)}:", span
+            (_, line), *rest = self.line(block[0], depth)
+            yield f"{_INDENT * depth}elif {self.expr(block[0].cond)}:", line
             yield from rest
         else:
             yield _INDENT * depth + "else:", None
@@ -268,9 +277,3 @@ def is_row_major(layout: GlobalLayout) -> bool:
 
 def _is_default(text: str, default: Any) -> bool:
     return default is not dataclasses.MISSING and text == print_data(default)
-
-
-def _span(line: Line) -> Span | None:
-    if isinstance(line, stmts.InstStmt) and line.span is None:
-        return line.inst.span
-    return line.span
