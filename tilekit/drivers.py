@@ -8,6 +8,7 @@ which any process finds again with `runtime.compiled.find(text, …)`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -31,11 +32,11 @@ from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
 from tilekit.runtime import compiled
-from tilekit.runtime.compiled import CompiledProgram, Facts
+from tilekit.runtime.compiled import CheckRunner, CompiledProgram, Facts
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
-from tilekit.toolchain import host, nvcc, nvrtc
+from tilekit.toolchain import host, messages, nvcc, nvrtc
 from tilekit.toolchain.binary import Options
 from tilekit.transforms import get_default_passes, run_passes
 from tilekit.transforms.recorder import Recorder
@@ -170,8 +171,10 @@ def build_edited(
     """Compile source that a person edited, in place of what was generated for the same program.
 
     The key holds the digest of the text, so the edit is never served to anybody who did not make it. What is written
-    through any pointer is copied back: nobody knows what an edit writes.
+    through any pointer is copied back: nobody knows what an edit writes. The binary says that it is one.
     """
+    if edit.text == generated.source:
+        return replace(generated, edit_state=edit.state)
     cache, toolchain = compiled.cache_of(config), _toolchain(target, device, config)
     options = {**compiled.options_of(target, device, config), "edited": edit.provenance}
     options["generated"] = generated.entry.key
@@ -180,7 +183,7 @@ def build_edited(
     cached = entry is not None
     if entry is None:
         _check_entry(edit, generated.manifest.kernel)
-        made = toolchain.compile(edit.text)
+        made = _compile_edit(edit, toolchain)
         params = tuple(replace(p, written=p.is_pointer, read=True) for p in generated.manifest.params)
         lines = _carried_lines(generated, edit.text)
         manifest = replace(generated.manifest, params=params)
@@ -188,7 +191,23 @@ def build_edited(
         # nobody knows which tensor an edited line means
         entry = cache.publish(key, {**files, compiled.SHARED_OF_LINES: _json([])})
     made_of_it = compiled.of_entry(entry, cached=cached, recorder=generated.recorder)
-    return replace(made_of_it, edit=edit, generated=generated)
+    return replace(made_of_it, edit=edit, edit_state=edit.state, generated=generated)
+
+
+def _compile_edit(edit: Edited, toolchain: CompilerChoice) -> Made:
+    """Compile the text with its mark; what the compiler says of it names the file that a person edits."""
+    try:
+        marking = f'extern "C" __device__ const char tk_patched[] = "{mark(edit.text)}";'
+        return toolchain.compile(f"{edit.text.rstrip()}\n{marking}\n")
+    except errors.ToolchainError as error:
+        if not Path(edit.provenance).is_absolute():
+            raise
+        raise messages.in_file(error, edit.provenance) from error.__cause__
+
+
+def mark(text: str) -> str:
+    """What the binary of an edited source holds, and `strings` finds."""
+    return f"tilekit: patched, source of sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _check_entry(edit: Edited, kernel: str) -> None:
@@ -319,6 +338,13 @@ def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> P
         files = {compiled.SOURCE: source.encode(), compiled.LOG: made.log.encode(), compiled.CHECKED: made.content}
         entry = cache.publish(key, files)
     return entry
+
+
+def checker(source: Source, lowered: LoweredModule, target: Target, config: Config) -> CheckRunner:
+    """What runs a source in check mode; as nobody knows what made it, it gets a worker of its own."""
+    entry = build_checked(source.text, host.require_compiler(), config)
+    lines = _shared_of_lines(source, lowered)
+    return compiled.check_runner(source.text, _manifest(lowered, target), entry, lines, config, edited=True)
 
 
 def params_of(lowered: LoweredModule) -> tuple[Param, ...]:

@@ -541,6 +541,16 @@ class InstantiatedScript:
         return self._last("layouts").layouts
 
     @property
+    def patched(self) -> bool:
+        """Whether the last kernel runs what a person edited in place of what was generated."""
+        return self._last("source").patched
+
+    @property
+    def edit_state(self) -> str:
+        """What was decided about a person's edit of the last kernel; `clean` without one."""
+        return self._last("source").edit_state
+
+    @property
     def printed(self) -> str:
         """Everything that the last launch or check of the last kernel printed."""
         return self._last("output").printed

@@ -9,7 +9,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -438,6 +438,27 @@ class Kernel:
         """Whether source that a person edited runs in place of the generated one."""
         return self.compiled is not None and self.compiled.edit is not None
 
+    @property
+    def edit_state(self) -> str:
+        """`clean`, or what was decided about a person's edit of it: PATCHED, MERGED, KEPT, CONFLICT and so on."""
+        return compiled.CLEAN if self.compiled is None else self.compiled.edit_state
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What it was made from and by whom; `patched` says whether its source is a person's edit, `edited` where."""
+        made = self.compiled
+        return {
+            "script": self.script,
+            "schedule": dict(self.schedule),
+            "target": self.machine.target.name,
+            "device": self.machine.device.kind.value,
+            "program": None if made is None else made.entry.key,
+            "compiler": None if made is None else made.facts.compiler,
+            "patched": self.patched,
+            "edit_state": self.edit_state,
+            "edited": None if made is None or made.edit is None else made.edit.provenance,
+        }
+
     def recompile(self, text: str, provenance: str = "the editor") -> None:
         """Compile this text in place of the generated source; every later launch runs it.
 
@@ -460,7 +481,8 @@ class Kernel:
 
     def revert(self) -> None:
         """Run the generated source again."""
-        self._use(self.generated)
+        base = self.generated
+        self._use(None if base is None else replace(base, edit_state=compiled.CLEAN))
 
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
@@ -578,7 +600,9 @@ class Kernel:
         """What the summary says, piece by piece."""
         parts = [self.name, self.machine.target.name, self.where]
         if self.patched:
-            parts.insert(1, "PATCHED")
+            parts.insert(1, "PATCHED" if self.edit_state == "PATCHED" else f"PATCHED ({self.edit_state})")
+        elif self.edit_state != compiled.CLEAN:
+            parts.insert(1, f"edit {self.edit_state}")
         changed = len(self.changed_passes)
         parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")
         if self.compiled is not None:

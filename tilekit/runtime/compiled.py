@@ -36,6 +36,7 @@ PROGRAM, FACTS, MANIFEST, OPTIONS = "program.txt", "facts.json", "manifest.json"
 SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
 # for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
 SHARED_OF_LINES = "module/shared.json"
+CLEAN = "clean"  # the state of a program that nobody edited
 CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
 
 
@@ -60,8 +61,9 @@ class CompiledProgram:
     facts: Facts
     cached: bool
     recorder: Recorder | None
-    # a person's edit that was compiled in place of `generated`
+    # a person's edit that was compiled in place of `generated`, and what was decided about edits of it
     edit: Edited | None = None
+    edit_state: str = CLEAN
     generated: CompiledProgram | None = None
 
     @property
@@ -87,12 +89,8 @@ class CompiledProgram:
         if CHECKED not in entry.files:
             # the compiler is loaded by the first kernel that needs it
             entry = importlib.import_module("tilekit.drivers").build_checked(self.source, compiler, config)
-        cpu = launch_cpu.cpu_device(config.cache_dir, compiler)
         lines = json.loads(self.entry.text(SHARED_OF_LINES))
-        kernel = CpuKernel(
-            self.manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines, edited=self.edit is not None
-        )
-        return CheckRunner(kernel, config, waits="tk::lock_semaphore" in self.source)
+        return check_runner(self.source, self.manifest, entry, lines, config, edited=self.edit is not None)
 
     def load(self, device: DeviceKind, config: Config, index: int = 0) -> CpuRunner | CudaKernel | UnseenKernel:
         """Make it ready to launch; `index` counts the GPUs."""
@@ -163,6 +161,15 @@ class CheckRunner:
     def interrupt(self) -> None:
         """Stop the running launch; any thread may call."""
         self.kernel.device.interrupt()
+
+
+def check_runner(
+    source: str, manifest: Manifest, entry: ProgramEntry, lines: Sequence[int], config: Config, *, edited: bool
+) -> CheckRunner:
+    """A source whose library for check mode is in an entry of the cache; `lines` are what `SHARED_OF_LINES` says."""
+    cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
+    kernel = CpuKernel(manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines, edited=edited)
+    return CheckRunner(kernel, config, waits="tk::lock_semaphore" in source)
 
 
 def options_of(target: Target, device: DeviceKind, config: Config) -> dict[str, str]:

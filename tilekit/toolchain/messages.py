@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import cast
 
 from tilekit.diag import ToolchainError
 
@@ -78,6 +79,19 @@ def compile_failure(tool: str, log: str, messages: Iterable[Message] | None = No
     if first.source_line and not _is_source(first.file, SOURCE):
         notes.insert(0, f"{tool} points at {first.place}")
     return ToolchainError("TK501", f"{_headline(first)}{others}", notes=notes, data={"messages": found})
+
+
+def in_file(error: ToolchainError, path: str) -> ToolchainError:
+    """The same error, where the source that was compiled lies in this file."""
+
+    def named(text: str) -> str:
+        return path + text.removeprefix(SOURCE) if text.startswith(SOURCE) else text
+
+    said, found = error.diagnostic, cast("tuple[Message, ...]", error.data.get("messages", ()))
+    renamed = tuple(replace(each, file=path) if each.file == SOURCE else each for each in found)
+    notes = [(named(text), at) for text, at in said.notes]
+    data = {**error.data, "messages": renamed, "path": path}
+    return ToolchainError(said.code, named(said.message), at=said.at, notes=notes, help=said.help, data=data)
 
 
 _SHOWN = 5  # errors told in full: the rest is in the log, and most often follows from these
