@@ -150,6 +150,7 @@ CONFIGURATION_AND_CACHE: dict[str, str] = {
     "TK905": "tilus itself is loaded",
     "TK911": "cache folder cannot be written",
     "TK912": "manifest is damaged",
+    "TK913": "setting of the trace means nothing",
 }
 
 TITLES: dict[str, str] = {
