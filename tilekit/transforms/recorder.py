@@ -10,7 +10,7 @@ from typing import cast
 from tilekit import textdiff
 from tilekit.events import Null, Stage
 from tilekit.ir.tensor import SharedTensor
-from tilekit.lowir import passes
+from tilekit.lowir import module_text
 from tilekit.lowir.nodes import IRModule
 from tilekit.transforms.layout_inference import Choice, LayoutTrail
 
@@ -85,7 +85,7 @@ class Recorder(Null):
 
     def layout_rows(self) -> list[tuple[str, str, str, str, str]]:
         """For each register and shared tensor: its name, type and layout, the instruction that chose it, and why."""
-        return [_row(choice) for trail in self.layouts().values() for choice in trail]
+        return [layout_row(choice) for trail in self.layouts().values() for choice in trail]
 
     def dump(self) -> dict[str, bytes]:
         """A file per step: `ir/` has the program after each tile pass, `module/ir/` after each Hidet pass."""
@@ -102,7 +102,7 @@ class Recorder(Null):
 def text_of(stage_value: object) -> str:
     """A program, a module or a source as text."""
     if isinstance(stage_value, IRModule):
-        return passes.to_text(stage_value)
+        return module_text.to_text(stage_value)
     return "" if stage_value is None else str(stage_value)
 
 
@@ -118,7 +118,8 @@ def _lines(step: Step) -> list[str]:
     return [f"{head}: changed, {time}", *(f"    {line}" for line in step.diff().splitlines())]
 
 
-def _row(choice: Choice) -> tuple[str, str, str, str, str]:
+def layout_row(choice: Choice) -> tuple[str, str, str, str, str]:
+    """The name of a tensor, its type and layout, the instruction that chose it, and why."""
     tensor = choice.tensor
     where = "shared " if isinstance(tensor, SharedTensor) else ""
     kind = f"{where}{tensor.dtype.short_name}[{', '.join(map(str, tensor.shape))}]"
