@@ -22,7 +22,7 @@ def test_the_whole_room_works_without_torch_and_hip():
     run(
         """
         from tilekit import dtypes
-        from tilekit.lowir import build, passes, printer, scalar, scalar_text
+        from tilekit.lowir import build, module_text, passes, printer, scalar, scalar_text
         n = scalar.var("n", dtypes.int32)
         builder = build.KernelBuilder(32)
         with builder.for_range("i", n) as i, builder.if_then(scalar.lt(i, n)):
@@ -30,7 +30,7 @@ def test_the_whole_room_works_without_torch_and_hip():
         source = printer.print_module(passes.optimize(builder.finish("k", [n])))
         assert "TK_KERNEL(k)" in source.text
         str(n + 1), repr(n)
-        passes.to_text(builder.finish("k", [n]))
+        module_text.to_text(builder.finish("k", [n]))
         assert not {name.split(".")[0] for name in sys.modules} & {"cuda", "scipy", "networkx"}
         from tilekit.lowir import _load
         assert _load.is_light()

@@ -196,12 +196,3 @@ def test_a_register_index_may_not_count_to_the_thread(y):
 
     with pytest.raises(CodegenError, match="i depends on the thread"):
         passes.optimize(module_of(write, y))
-
-
-def test_the_text_of_hidet_ir_names_the_statements(n, y):
-    def write(b):
-        with b.instruction(0, "store {}"), b.for_range("i", n) as i:
-            b.buffer_store(y, i, scalar.constant(float32, 1))
-
-    text = passes.to_text(module_of(write, n, y))
-    assert "for i in range(n):" in text and "y[i] = 1.0f" in text and "// store" in text

@@ -173,13 +173,3 @@ class _Remover:
 def _effects(value: Expr | None) -> Stmt:
     """What is left of a value that nobody reads."""
     return statements.NOTHING if value is None or prims.is_pure(value) else EvaluateStmt(value)
-
-
-# ---------------------------------------------------------------------------------------------------------------- text
-
-
-def to_text(module: IRModule) -> str:
-    """Hidet IR as hidet prints it, for people; it is not read back."""
-    with _load.lock():
-        lines = str(module).splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("# kind:")) + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilekit.diag.errors import CodegenError
 from tilekit.dtypes import DataType, PointerType
@@ -71,21 +72,26 @@ INDENT = "  "
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a `source.cu`; `lines[k]` is the number of the tile instruction that line k comes from."""
+    """The text of a `source.cu`; line k prints `statements[k]`, from the tile instruction with number `lines[k]`."""
 
     text: str
     lines: tuple[int | None, ...]
+    statements: tuple[Stmt | None, ...]
 
 
 def print_module(module: IRModule) -> Source:
     """The source of a module of one or more kernels."""
     printers = [_FunctionPrinter(function) for function in module.functions.values()]
-    lines: list[tuple[str, int | None]] = [(f"#include <{HEADER}>", None)]
+    lines: list[_Line] = [(f"#include <{HEADER}>", None, None)]
     for printer in printers:
-        lines.append(("", None))
+        lines.append(("", None, None))
         lines.extend(printer.print())
-    text = "".join(f"{line}\n" for line, _ in lines)
-    return Source(text, tuple(origin for _, origin in lines))
+    texts, origins, statements = zip(*lines, strict=True)
+    return Source("".join(f"{text}\n" for text in texts), origins, statements)
+
+
+# the text of a line, the number of its tile instruction, and its statement
+_Line: TypeAlias = tuple[str, int | None, Stmt | None]
 
 
 # C's precedence, loosest first
@@ -122,11 +128,12 @@ class _FunctionPrinter:
         self.function = function
         self.name_of = names.Namer(taken=[function.name])
         self.const = _const_pointers(function)
-        self.lines: list[tuple[str, int | None]] = []
+        self.lines: list[_Line] = []
         self.depth = 0
         self.origin: int | None = None
+        self.stmt: Stmt | None = None
 
-    def print(self) -> list[tuple[str, int | None]]:
+    def print(self) -> list[_Line]:
         function = self.function
         params = ", ".join(self._declaration(param) for param in function.params)
         self._line(f'extern "C" __global__ void __launch_bounds__({function.attrs[NUM_THREADS]})')
@@ -140,18 +147,19 @@ class _FunctionPrinter:
     # -------------------------------------------------------------------------------------------------- statements
 
     def _line(self, text: str) -> None:
-        self.lines.append((INDENT * self.depth + text if text else "", self.origin))
+        self.lines.append((INDENT * self.depth + text if text else "", self.origin, self.stmt))
 
     def _block(self, body: Stmt) -> None:
         """The statements of a body, one level deeper; marks inside do not reach out of it."""
-        origin = self.origin
+        origin, stmt = self.origin, self.stmt
         self.depth += 1
         with self.name_of.scope():
             self._stmt(body)
         self.depth -= 1
-        self.origin = origin
+        self.origin, self.stmt = origin, stmt
 
     def _stmt(self, stmt: Stmt) -> None:
+        self.stmt = stmt
         match stmt:
             case SeqStmt():
                 for part in stmt.seq:
@@ -237,6 +245,7 @@ class _FunctionPrinter:
             case None:
                 self._line("}")
             case SeqStmt(seq=(IfStmt() as other,)) | (IfStmt() as other):
+                self.stmt = other
                 self._if(other, "} else ")
             case other:
                 self._line("} else {")
