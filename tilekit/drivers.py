@@ -384,5 +384,6 @@ def _line_map(prog: Program, source: Source, lowered: LoweredModule) -> list[int
     for number, span in enumerate(prog.line_spans()):
         if span is not None:
             first.setdefault(span, number)
-    spans = (None if origin is None else lowered.spans[origin] for origin in source.lines)
-    return [None if span is None else first.get(span) for span in spans]
+    spans = lowered.spans
+    rows = [None if span is None else first.get(span) for span in spans]
+    return [None if origin is None else rows[origin] for origin in source.lines]

@@ -98,11 +98,16 @@ class LoweredModule:
     grid: tuple[str, str, str]
     num_threads: int
     shared_bytes: int
-    # the place in the user's function of each tile instruction, by the number that its lines of source carry
-    spans: tuple[Span | None, ...]
+    # the statement that each line of source comes from, by the number that the line carries
+    statements: tuple[Stmt, ...]
     shared: tuple[SharedRange, ...]
     # by the same number, the only tensor of `shared` that the instruction accesses, or one of the two below
     shared_of: tuple[int, ...]
+
+    @property
+    def spans(self) -> tuple[Span | None, ...]:
+        """The place in the user's function of each statement."""
+        return tuple(map(printer.span_of, self.statements))
 
 
 NO_ONE_TENSOR = -1
@@ -134,7 +139,7 @@ class _Lowering:
         self.context = Context(func.metadata.num_threads, target, facts, self.names, _changing(func))
         self.shared = shared_steps.plan(func, target)
         self.workspaces: dict[GlobalTensor, Workspace] = {}
-        self.spans: list[Span | None] = []
+        self.statements: list[Stmt] = []
         self.shared_of: list[int] = []
         self.views = shared_views.views(func)
 
@@ -168,7 +173,7 @@ class _Lowering:
             grid=(x, y, z),
             num_threads=func.metadata.num_threads,
             shared_bytes=self.shared.plan.nbytes,
-            spans=tuple(self.spans),
+            statements=tuple(self.statements),
             shared=tuple(self._shared_range(tensor, offset) for tensor, offset in self.shared.tensors.items()),
             shared_of=tuple(self.shared_of),
         )
@@ -194,11 +199,11 @@ class _Lowering:
         roots = {shared_views.root(tensor, self.views) for tensor in tensors if isinstance(tensor, SharedTensor)}
         return list(self.shared.tensors).index(roots.pop()) if len(roots) == 1 else NO_ONE_TENSOR
 
-    def _origin(self, span: Span | None, accessed: int) -> int:
-        """The number that the lines of an instruction, or of a statement, carry."""
-        self.spans.append(span)
+    def _origin(self, stmt: Stmt, accessed: int) -> int:
+        """The number that the lines of a statement carry."""
+        self.statements.append(stmt)
         self.shared_of.append(accessed)
-        return len(self.spans) - 1
+        return len(self.statements) - 1
 
     def lend(self, inst: AllocateGlobalInst) -> None:
         """Make a workspace a parameter of the kernel."""
@@ -213,16 +218,16 @@ class _Lowering:
         """The code of a statement; its lines outside of instructions know where it was written."""
         match stmt:
             case InstStmt():
-                self.instruction(stmt.inst)
+                self.instruction(stmt)
             case SeqStmt():
                 for child in stmt.seq:
                     self.statement(child)
             case TensorItemValueStmt() | TensorItemPtrStmt():
-                origin = self._origin(stmt.span, self._accessed([stmt.tensor]))
+                origin = self._origin(stmt, self._accessed([stmt.tensor]))
                 with self.context.builder.instruction(origin, ""):
                     self.element(stmt)
             case _:
-                with self.context.builder.at(self._origin(stmt.span, NO_ONE_TENSOR)):
+                with self.context.builder.at(self._origin(stmt, NO_ONE_TENSOR)):
                     self.scalars(stmt)
 
     def scalars(self, stmt: Stmt) -> None:
@@ -282,10 +287,11 @@ class _Lowering:
         self.context.builder.comment("this memory was something else's: nobody may be using it any more")
         self.context.builder.evaluate(prims.syncthreads())
 
-    def instruction(self, inst: Instruction) -> None:
+    def instruction(self, stmt: InstStmt) -> None:
+        inst = stmt.inst
         emit = registry.find(inst, self.target).emit
         accessed = NO_ONE_TENSOR if inst in self.shared.workspaces else self._accessed(inst.inputs)
-        origin = self._origin(inst.span, IN_LANES if _divides_in_lanes(inst) else accessed)
+        origin = self._origin(stmt, IN_LANES if _divides_in_lanes(inst) else accessed)
         text = printer.print_instruction(inst, self.names)
         with self._placed(inst.span), self.context.builder.instruction(origin, text):
             if self.shared.needs_barrier(inst):
