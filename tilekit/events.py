@@ -25,6 +25,9 @@ class Stage(Enum):
     HOST = "host"
 
 
+CLEAN = "clean"  # what is said of a program that nobody edited
+
+
 @dataclass(frozen=True, slots=True)
 class Edited:
     """Source that is to be compiled in place of the generated one, where it came from, and what was decided about it.

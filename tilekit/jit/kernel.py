@@ -18,7 +18,7 @@ from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.events import Edited, Fanout, Sink
+from tilekit.events import CLEAN, Edited, Fanout, Sink
 from tilekit.jit import assumed, durations, held, observer, placing, precheck, printing, session
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
@@ -441,7 +441,7 @@ class Kernel:
     @property
     def edit_state(self) -> str:
         """`clean`, or what was decided about a person's edit of it: PATCHED, MERGED, KEPT, CONFLICT and so on."""
-        return compiled.CLEAN if self.compiled is None else self.compiled.edit_state
+        return CLEAN if self.compiled is None else self.compiled.edit_state
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -482,7 +482,7 @@ class Kernel:
     def revert(self) -> None:
         """Run the generated source again."""
         base = self.generated
-        self._use(None if base is None else replace(base, edit_state=compiled.CLEAN))
+        self._use(None if base is None else replace(base, edit_state=CLEAN))
 
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
@@ -601,7 +601,7 @@ class Kernel:
         parts = [self.name, self.machine.target.name, self.where]
         if self.patched:
             parts.insert(1, "PATCHED" if self.edit_state == "PATCHED" else f"PATCHED ({self.edit_state})")
-        elif self.edit_state != compiled.CLEAN:
+        elif self.edit_state != CLEAN:
             parts.insert(1, f"edit {self.edit_state}")
         changed = len(self.changed_passes)
         parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")

@@ -11,8 +11,9 @@ from tilekit.events import Sink
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
+from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
-from tilekit.tools.lower_trace.edits import Decision, EditFolder, EditSink, KernelIdentity, safe_name
+from tilekit.tools.lower_trace.edits import Decision, EditFolder, folder_name, safe_name
 
 
 class NotebookEdits:
@@ -64,8 +65,7 @@ class NotebookEdits:
         return "clean" if decision is None or decision.tag is Tag.NONE else decision.tag.value
 
     def _folder(self, kernel: Identity) -> EditFolder:
-        key = KernelIdentity(kernel.script, kernel.specialization, kernel.target, kernel.device)
-        return EditFolder(_root() / f"{safe_name(kernel.script)}-{key.key8}")
+        return EditFolder(_root() / folder_name(kernel))
 
 
 def _root() -> Path:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache, ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
-from tilekit.events import Edited
+from tilekit.events import CLEAN, Edited
 from tilekit.runtime import launch_cpu
 from tilekit.runtime.launch import LaunchStats, OnWait
 from tilekit.runtime.launch_cpu import CpuKernel
@@ -36,7 +36,6 @@ PROGRAM, FACTS, MANIFEST, OPTIONS = "program.txt", "facts.json", "manifest.json"
 SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
 # for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
 SHARED_OF_LINES = "module/shared.json"
-CLEAN = "clean"  # the state of a program that nobody edited
 CUBIN, LIBRARY, CHECKED = "module/kernel.cubin", "module/lib.so", "module/check.so"
 
 

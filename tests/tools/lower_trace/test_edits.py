@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import stat
@@ -21,16 +22,17 @@ import pytest
 
 from tilekit.diag import CodegenError, ToolchainError
 from tilekit.events import Edited, Fanout
+from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import edit_table, edits, files
+from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Policy, State, Tag
 from tilekit.tools.lower_trace.edits import (
     Decision,
     EditConflict,
     EditError,
     EditFolder,
-    EditSink,
     EditStore,
-    KernelIdentity,
+    folder_name,
     safe_name,
 )
 
@@ -630,14 +632,14 @@ def test_a_sink_answers_nothing_when_the_edit_became_what_is_generated(folder: E
 
 # -------------------------------------------------------------------------------------------------- the store
 
-SOFTMAX = KernelIdentity("Softmax", "m, n=1024", "sm_90a", "cpu")
+SOFTMAX = Identity("Softmax", "m, n=1024", "sm_90a", "cpu")
 
 
 def test_a_kernel_has_the_same_folder_in_every_process(tmp_path: pathlib.Path) -> None:
-    other = KernelIdentity("Scan", "", "sm_90a", "cpu")
+    other = Identity("Scan", "", "sm_90a", "cpu")
     first = EditStore(tmp_path)
     places = [first.folder(kernel).path for kernel in (SOFTMAX, other, SOFTMAX)]
-    assert places == [tmp_path, tmp_path / f"Scan-{other.key8}", tmp_path]
+    assert places == [tmp_path, tmp_path / folder_name(other), tmp_path]
     program = (
         "import pathlib, sys; from tilekit.tools.lower_trace.edits import *; "
         f"print(EditStore(pathlib.Path({str(tmp_path)!r})).folder({SOFTMAX!r}).path)"
@@ -651,13 +653,13 @@ def test_everything_but_the_text_makes_another_kernel(tmp_path: pathlib.Path, ch
     from dataclasses import replace
 
     other = replace(SOFTMAX, **{changed: "another"})
-    assert len(SOFTMAX.key8) == 8 and other.key8 != SOFTMAX.key8
+    assert re.fullmatch(r"Softmax-[0-9a-f]{8}", folder_name(SOFTMAX)) and folder_name(other) != folder_name(SOFTMAX)
     store = EditStore(tmp_path)
     assert store.folder(SOFTMAX).path != store.folder(other).path
 
 
 def test_two_kernels_of_a_script_keep_their_edits_apart(tmp_path: pathlib.Path) -> None:
-    other = KernelIdentity("Scan", "", "sm_90a", "cpu")
+    other = Identity("Scan", "", "sm_90a", "cpu")
     sources = {SOFTMAX: KERNEL, other: KERNEL.replace("fill", "scan")}
     for run in range(4):
         store = EditStore(tmp_path)
@@ -672,7 +674,7 @@ def test_two_kernels_of_a_script_keep_their_edits_apart(tmp_path: pathlib.Path) 
 def test_the_first_kernel_of_a_run_is_where_people_look(tmp_path: pathlib.Path) -> None:
     """A script that was changed to another shape has its new kernel at the promised place."""
     EditStore(tmp_path).folder(SOFTMAX).decide(G1)
-    wider = KernelIdentity("Softmax", "m, n=2048", "sm_90a", "cpu")
+    wider = Identity("Softmax", "m, n=2048", "sm_90a", "cpu")
     folder = EditStore(tmp_path).folder(wider)
     assert folder.path == tmp_path
     assert folder.decide(G2).tag is Tag.REGENERATED
@@ -682,9 +684,9 @@ def test_a_kernel_with_an_edit_keeps_its_place(tmp_path: pathlib.Path) -> None:
     folder = EditStore(tmp_path).folder(SOFTMAX)
     folder.decide(G1)
     folder.working.write_bytes(U)
-    other = KernelIdentity("Scan", "", "sm_90a", "cpu")
+    other = Identity("Scan", "", "sm_90a", "cpu")
     beside = EditStore(tmp_path).folder(other)
-    assert beside.path == tmp_path / f"Scan-{other.key8}"
+    assert beside.path == tmp_path / folder_name(other)
     beside.decide(G2)
     beside.working.write_bytes(X)
     folder.revert()
@@ -714,7 +716,7 @@ def test_no_name_leaves_the_folder(tmp_path: pathlib.Path, name: str) -> None:
     root = tmp_path / "root"
     store = EditStore(root)
     store.folder(SOFTMAX).decide(G1)
-    folder = store.folder(KernelIdentity(name, name, name, name))
+    folder = store.folder(Identity(name, name, name, name))
     assert folder.decide(G2).tag is Tag.INIT
     assert folder.working.resolve().parent.parent == root.resolve()
     assert os.listdir(tmp_path) == ["root"]

@@ -53,7 +53,10 @@ def keywords(call: ast.Call, what: str, allowed: Sequence[str]) -> dict[str, ast
 
 
 def complaint(line: int, column: int, message: str, help: str | None = None) -> errors.LanguageError:
-    return errors.LanguageError(CODE, f"tile IR, line {line}, column {column + 1}: {message}", help=help)
+    place = f"line {line}, column {column + 1}"
+    return errors.LanguageError(
+        CODE, f"tile IR, {place}: {message}", help=help, data={"line": line, "column": column + 1, "message": message}
+    )
 
 
 def fail(node: ast.stmt | ast.expr | ast.arg, message: str, help: str | None = None) -> NoReturn:

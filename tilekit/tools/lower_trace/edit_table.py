@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import assert_never
@@ -138,6 +139,7 @@ class Plan:
     backups: dict[str, bytes] = field(default_factory=dict[str, bytes])
     moves_original: bool = False
     why: str = ""
+    excerpt: tuple[str, ...] = ()  # lines of the text that `why` speaks of
 
 
 def is_blank(text: str) -> bool:
@@ -149,7 +151,20 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.rstrip().encode()).hexdigest()
 
 
-def decide(found: Found, generated: str, policy: Policy) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """An edited text that cannot be compiled: as an error, PATCHED-INVALID, or as if it were not there, UNREADABLE."""
+
+    tag: Tag
+    why: str
+    excerpt: tuple[str, ...] = ()
+
+
+# what is wrong with an edited text, given the generated one and then the edit
+Judge = Callable[[str, str], Unfit | None]
+
+
+def decide(found: Found, generated: str, policy: Policy, judge: Judge) -> Plan:
     """The row of the table for these files, this generated text and this policy."""
     found = _with_chosen_baseline(found, generated)
     match found.working:
@@ -161,7 +176,7 @@ def decide(found: Found, generated: str, policy: Policy) -> Plan:
             tag = Tag.INIT if found.original is None else Tag.RESTORED
             plan = _anew(found, generated, tag)
         case Readable() as working:
-            plan = _for_text(found, working, generated, policy)
+            plan = _for_text(found, working, generated, policy, judge)
         case _:
             assert_never(found.working)
     plan = _with_healed_baseline(found, generated, plan)
@@ -186,7 +201,7 @@ def _with_chosen_baseline(found: Found, generated: str) -> Found:
     return found
 
 
-def _for_text(found: Found, working: Readable, generated: str, policy: Policy) -> Plan:
+def _for_text(found: Found, working: Readable, generated: str, policy: Policy, judge: Judge) -> Plan:
     now, baseline = digest(generated), found.baseline
     if digest(working.text) == now:
         return _for_equal(found, working, generated)
@@ -196,14 +211,14 @@ def _for_text(found: Found, working: Readable, generated: str, policy: Policy) -
     if baseline is None:
         return replace(_anew(found, generated, Tag.INIT_BACKUP), backups={".bak": working.raw})
     if baseline == now:
-        return _patched(Tag.PATCHED, generated, working.text)
+        return _patched(Tag.PATCHED, generated, working.text, judge)
     match policy:
         case Policy.ERROR:
             return Plan(Tag.REFUSED, generated)
         case Policy.KEEP:
-            return _patched(Tag.KEPT, generated, working.text)
+            return _patched(Tag.KEPT, generated, working.text, judge)
         case Policy.MERGE if found.baseline_text is not None:
-            return _merged(found, working, found.baseline_text, generated)
+            return _merged(found, working, found.baseline_text, generated, judge)
         case Policy.REGENERATE | Policy.MERGE:
             return _conflict(found, working, generated)
         case _:
@@ -227,11 +242,11 @@ def _anew(found: Found, generated: str, tag: Tag) -> Plan:
     return Plan(tag, generated, working=generated, original=None if same else generated)
 
 
-def _patched(tag: Tag, generated: str, text: str) -> Plan:
-    missing = _missing_entry(generated, text)
-    if missing is not None:
-        return Plan(Tag.PATCHED_INVALID, text, why=missing)
-    return Plan(tag, text, edited=True)
+def _patched(tag: Tag, generated: str, text: str, judge: Judge) -> Plan:
+    unfit = judge(generated, text)
+    if unfit is None:
+        return Plan(tag, text, edited=True)
+    return Plan(unfit.tag, generated, why=unfit.why, excerpt=unfit.excerpt)
 
 
 def _conflict(found: Found, working: Readable, generated: str) -> Plan:
@@ -241,13 +256,13 @@ def _conflict(found: Found, working: Readable, generated: str) -> Plan:
     return replace(_anew(found, generated, Tag.CONFLICT), backups=backups)
 
 
-def _merged(found: Found, working: Readable, baseline: str, generated: str) -> Plan:
+def _merged(found: Found, working: Readable, baseline: str, generated: str, judge: Judge) -> Plan:
     result = merge(baseline, working.text, generated, ("edited", "generated"))
     if result.conflicts:
         plan = _conflict(found, working, generated)
         return replace(plan, backups={**plan.backups, ".conflict": result.text.encode()})
-    patched = _patched(Tag.MERGED, generated, result.text)
-    if patched.tag is Tag.PATCHED_INVALID:
+    patched = _patched(Tag.MERGED, generated, result.text, judge)
+    if not patched.edited:
         return patched
     return replace(
         patched,
@@ -274,7 +289,7 @@ def _with_healed_baseline(found: Found, generated: str, plan: Plan) -> Plan:
         case Unreadable():
             tag, backup = Tag.BASELINE_BAD, {}
     stands_for_now = plan.original is not None or found.baseline == digest(generated)
-    if plan.tag in (Tag.PATCHED_INVALID, Tag.REFUSED, Tag.KEPT) or not stands_for_now:
+    if plan.tag in (Tag.PATCHED_INVALID, Tag.UNREADABLE, Tag.REFUSED, Tag.KEPT) or not stands_for_now:
         return plan
     quiet = plan.tag in (Tag.NONE, Tag.PATCHED, Tag.ADOPTED)
     return replace(
@@ -291,11 +306,11 @@ def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _missing_entry(generated: str, text: str) -> str | None:
-    """The kernel of the generated text that this text has not."""
+def lacks_kernel(generated: str, text: str) -> Unfit | None:
+    """Whether an edited source lacks the kernel of the generated one."""
     entry = re.search(r"^TK_KERNEL\(\s*(\w+)\s*\)", generated, re.MULTILINE)
     if entry is None:
         return None
     name = entry[1]
     is_there = re.search(rf"\b{name}\s*\(", text) and re.search(rf"^\s*TK_KERNEL\(\s*{name}\s*\)", text, re.MULTILINE)
-    return None if is_there else name
+    return None if is_there else Unfit(Tag.PATCHED_INVALID, name)

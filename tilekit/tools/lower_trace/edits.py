@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilekit.diag import CodegenError, TilekitError
-from tilekit.events import Edited, Null
+from tilekit.events import CLEAN
+from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import edit_table, files
 from tilekit.tools.lower_trace.edit_messages import Names, messages_of
-from tilekit.tools.lower_trace.edit_table import Found, Plan, Policy, State, Tag
+from tilekit.tools.lower_trace.edit_table import Found, Judge, Plan, Policy, State, Tag
 from tilekit.tools.lower_trace.files import Readable
 
 WORKING = "codegen.cpp"
@@ -52,17 +53,33 @@ class Decision:
     edited: bool
     messages: tuple[str, ...] = ()
 
+    @property
+    def state(self) -> str:
+        """What a kernel says of it: `clean` where the files now hold what was generated, else the tag."""
+        return CLEAN if self.tag in _CLEAN else self.tag.value
+
+
+_CLEAN = (Tag.NONE, Tag.INIT, Tag.ADOPTED, Tag.RESTORED, Tag.REGENERATED, Tag.SYNCED)
+
 
 class EditFolder:
-    """The files of one kernel."""
+    """The files of one text: the source of a kernel, or what `judge` knows to be fit to be compiled."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.working = path / WORKING
-        self.original = path / f"{WORKING}.original"
-        self.latest = path / f"{WORKING}.latest"
-        self._state = path / ".state.json"
-        self._names = Names(self.working, self.original, self.latest)
+    def __init__(
+        self,
+        path: Path,
+        working: str = WORKING,
+        judge: Judge = edit_table.lacks_kernel,
+        generated: str = "the generated source",
+    ) -> None:
+        self.path = path.absolute()
+        self.working = self.path / working
+        self.original = files.beside(self.working, ".original")
+        self.latest = files.beside(self.working, ".latest")
+        self.is_waited_for = True  # whether anybody waits for another process that holds it
+        self._state = self.path / (".state.json" if working == WORKING else f".{working}.state.json")
+        self._judge = judge
+        self._names = Names(self.working, self.original, self.latest, generated)
 
     def decide(self, generated: str, policy: Policy = Policy.REGENERATE) -> Decision:
         """Say what is compiled in place of the generated text, and bring the files up to date.
@@ -72,10 +89,11 @@ class EditFolder:
         if edit_table.is_blank(generated):
             raise CodegenError("TK420", "the generated source is empty", data={"path": str(self.working)})
         try:
-            with files.locked(self.path, PATIENCE_S):
+            with files.locked(self.path, PATIENCE_S if self.is_waited_for else 0.0):
                 return self._decide_and_write(generated, policy)
         except OSError as error:
-            return self._decision(edit_table.decide(self._look(), generated, policy), self._why_not(error))
+            self.is_waited_for = not isinstance(error, TimeoutError)
+            return self._decision(self._plan(self._look(), generated, policy), self._why_not(error))
 
     def write_edit(self, text: str, seen: str | None = None) -> tuple[str, ...]:
         """Store what was typed in the notebook's editor; `seen` is the text that the editor was filled with.
@@ -113,6 +131,9 @@ class EditFolder:
         """Whether somebody's work is in the working copy."""
         return self._look().is_edited
 
+    def _plan(self, found: Found, generated: str, policy: Policy) -> Plan:
+        return edit_table.decide(found, generated, policy, self._judge)
+
     def _look(self) -> Found:
         state = State.from_content(files.read(self._state))
         return Found(files.read(self.working), files.read(self.original), state)
@@ -121,7 +142,7 @@ class EditFolder:
         warning = self._write_latest(generated)
         for _ in range(_ATTEMPTS):
             found = self._look()
-            plan = edit_table.decide(found, generated, policy)
+            plan = self._plan(found, generated, policy)
             try:
                 places = self._apply(found, plan)
             except _SavedMeanwhile:
@@ -129,7 +150,7 @@ class EditFolder:
             except OSError as error:
                 return self._decision(plan, warning or self._why_not(error))
             return self._decision(plan, warning, places)
-        plan = edit_table.decide(self._look(), generated, policy)
+        plan = self._plan(self._look(), generated, policy)
         return self._decision(plan, f"{self.working} is being saved all the time")
 
     def _decision(self, plan: Plan, warning: str, places: dict[str, Path] | None = None) -> Decision:
@@ -238,18 +259,10 @@ class EditFolder:
 # ------------------------------------------------------------------------------------------------ many kernels
 
 
-@dataclass(frozen=True, slots=True)
-class KernelIdentity:
-    """Which kernel a folder is for; not its text, so that the folder stays when the text changes."""
-
-    script: str
-    specialization: str
-    target: str
-    device: str
-
-    @property
-    def key8(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]
+def folder_name(kernel: Identity) -> str:
+    """The name of the folder of a kernel; its text has no say in it, so the folder stays when the text changes."""
+    key8 = hashlib.sha256(json.dumps(asdict(kernel)).encode()).hexdigest()[:8]
+    return f"{safe_name(kernel.script)}-{key8}"
 
 
 class EditStore:
@@ -259,48 +272,41 @@ class EditStore:
     folder of its own. A kernel keeps `root` as long as an edit of it lies there, whichever comes first later.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._claim = root / ".kernel.json"
-        self._first: KernelIdentity | None = None
+    def __init__(self, root: Path, working: str = WORKING) -> None:
+        self.root = root.absolute()
+        self.working = working
+        self._claim = self.root / (".kernel.json" if working == WORKING else f".{working}.kernel.json")
+        self._first: Identity | None = None
         self._lock = threading.Lock()
 
-    def folder(self, kernel: KernelIdentity) -> EditFolder:
+    def folder(self, kernel: Identity) -> EditFolder:
         """Where the files of this kernel are."""
         with self._lock:
             self._first = self._first or kernel
             is_first = self._first == kernel
-        own = EditFolder(self.root / f"{safe_name(kernel.script)}-{kernel.key8}")
+        own = EditFolder(self.root / folder_name(kernel), self.working)
+        is_waited_for = True
         try:
             with files.locked(self.root, PATIENCE_S):
                 at_root = self._holds_root(kernel) or (is_first and self._take_root(kernel, own))
-        except OSError:  # nothing can be written, so nothing can be mixed up
-            at_root = is_first
-        return EditFolder(self.root) if at_root else own
+        except OSError as error:  # nothing can be written, so nothing can be mixed up
+            is_waited_for = not isinstance(error, TimeoutError)
+            at_root = is_first or self._holds_root(kernel)
+        found = EditFolder(self.root, self.working) if at_root else own
+        found.is_waited_for = is_waited_for
+        return found
 
-    def _holds_root(self, kernel: KernelIdentity) -> bool:
+    def _holds_root(self, kernel: Identity) -> bool:
         claim = files.read(self._claim)
         return isinstance(claim, Readable) and claim.raw == _to_json(kernel)
 
-    def _take_root(self, kernel: KernelIdentity, own: EditFolder) -> bool:
-        is_others = files.read(self._claim) is not None and EditFolder(self.root).holds_edit()
+    def _take_root(self, kernel: Identity, own: EditFolder) -> bool:
+        at_root = EditFolder(self.root, self.working)
+        is_others = files.read(self._claim) is not None and at_root.holds_edit()
         if is_others or own.holds_edit():
             return False
         files.replace(self._claim, _to_json(kernel))
         return True
-
-
-class EditSink(Null):
-    """Listens to one compile and answers its generated source with the edited one, if there is one."""
-
-    def __init__(self, folder: EditFolder, policy: Policy = Policy.REGENERATE) -> None:
-        self.folder = folder
-        self.policy = policy
-        self.decision: Decision | None = None
-
-    def codegen(self, text: str) -> Edited | None:
-        self.decision = self.folder.decide(text, self.policy)
-        return Edited(self.decision.text, str(self.folder.working)) if self.decision.edited else None
 
 
 def safe_name(name: str) -> str:
@@ -308,5 +314,5 @@ def safe_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".-")[:60] or "kernel"
 
 
-def _to_json(kernel: KernelIdentity) -> bytes:
+def _to_json(kernel: Identity) -> bytes:
     return (json.dumps(asdict(kernel), indent=2) + "\n").encode()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One compile, and what a person made of what it generates: the source, and the tile IR after any of its passes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from tilekit.diag import TilekitError
+from tilekit.events import CLEAN, Edited, Null, Stage
+from tilekit.tools.lower_trace.edit_table import Policy
+from tilekit.tools.lower_trace.edits import Decision, EditFolder
+
+
+def say_nothing(line: str) -> None:
+    """Tell nobody."""
+
+
+def keep_nothing(generated: str, decision: Decision) -> None:
+    """Take no note."""
+
+
+class EditSink(Null):
+    """Listens to one compile and answers what it generates with the edited text, if there is one.
+
+    Parameters
+    ----------
+    folder
+        The files of the kernel; those of its tile passes lie in `ir/` in it.
+    policy
+        What to do when both texts have changed.
+    traces
+        Whether the tile passes get working copies, and run also for a kernel from the cache.
+    say
+        Told what there is to say of an edit, a line at a time.
+    on_source
+        Told the generated source and what was decided about it.
+    """
+
+    def __init__(
+        self,
+        folder: EditFolder,
+        policy: Policy = Policy.REGENERATE,
+        *,
+        traces: bool = False,
+        say: Callable[[str], None] = say_nothing,
+        on_source: Callable[[str, Decision], None] = keep_nothing,
+    ) -> None:
+        self.folder = folder
+        self.policy = policy
+        self.traces = traces
+        self.decision: Decision | None = None
+        self.tiles: dict[str, Decision] = {}  # by file, of the passes that have one
+        self._say = say
+        self._on_source = on_source
+        self._passes = 0
+        self._before: object = None  # what the last tile pass was given
+        self._edited: EditFolder | None = None
+
+    def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
+        if stage is Stage.TILE:
+            self._before = before
+
+    def tile(self, name: str, prog: object) -> object | None:
+        # who compiles has loaded the compiler already
+        tile_edits = importlib.import_module("tilekit.tools.lower_trace.tile_edits")
+        folder = tile_edits.folder_of(self.folder, self._passes, name)
+        self._passes += 1
+        if prog is self._before and not folder.working.exists():
+            return None  # nobody has printed it, and nobody looks for it
+        folder.is_waited_for = self.folder.is_waited_for
+        decision = folder.decide(str(prog), self.policy)
+        self.folder.is_waited_for = folder.is_waited_for
+        self.tiles[folder.working.name] = decision
+        if decision.state != CLEAN:
+            self._tell(decision)
+        if not decision.edited:
+            return None
+        self._edited = folder
+        return tile_edits.read(decision.text, prog)
+
+    def fail(self, stage: Stage, name: str, error: BaseException) -> None:
+        """An edited program that breaks a rule of the IR is found by the verifier, which knows no files."""
+        edited, self._edited = self._edited, None
+        if edited is not None and stage is Stage.TILE and isinstance(error, TilekitError):
+            error.noted(f"this is the edited text {edited.working}: delete the file to go back to what the pass made")
+
+    def codegen(self, text: str) -> Edited | None:
+        decision = self.decision = self.folder.decide(text, self.policy)
+        self._tell(decision)
+        self._on_source(text, decision)
+        states = [decision.state, *(each.state for each in self.tiles.values())]
+        state = next((each for each in states if each != CLEAN), CLEAN)
+        return None if state == CLEAN else Edited(decision.text, str(self.folder.working), state)
+
+    def _tell(self, decision: Decision) -> None:
+        for line in decision.messages:
+            self._say(line)
