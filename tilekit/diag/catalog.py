@@ -66,6 +66,9 @@ CODEGEN: dict[str, str] = {
     "TK407": "call that other threads wait for is left out",
     "TK408": "slice begins inside a digit of a shared layout",
     "TK409": "compiler failed",
+    "TK410": "custom pass failed",
+    "TK411": "custom pass breaks the program",
+    "TK412": "pass cannot be placed",
     "TK420": "generated source is empty",
     "TK421": "edited source lacks its kernel",
     "TK422": "edited and generated source have both changed",
@@ -84,6 +87,7 @@ TOOLCHAIN: dict[str, str] = {
     "TK507": "$CXX does not run",
     "TK508": "edited source has no kernel",
     "TK509": "compiling process died",
+    "TK510": "there is no disassembler",
 }
 
 ARGUMENTS_AND_LAUNCH: dict[str, str] = {
@@ -140,6 +144,8 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
 NOTEBOOK: dict[str, str] = {
     "TK801": "%%tilus is not on the first line",
     "TK802": "option of %%tilus cannot be used",
+    "TK803": "option of %%tilus_pass cannot be used",
+    "TK804": "cell defines no pass",
 }
 
 CONFIGURATION_AND_CACHE: dict[str, str] = {

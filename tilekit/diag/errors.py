@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 
 from tilekit.diag import render
 from tilekit.diag.diagnostic import Diagnostic, Note
-from tilekit.diag.sources import Located, Locator
+from tilekit.diag.sources import Either, Located, Locator
 from tilekit.diag.span import Span
 
 
@@ -124,6 +124,15 @@ class LayoutError(TilekitError):
     """No layout suits every instruction that touches a tensor."""
 
 
+class PassError(TilekitError):
+    """A pass of a person's own failed or broke the program, or cannot stand where it shall."""
+
+    def with_sources(self, sources: Locator) -> Self:
+        """This error, able to show lines of the pass and of the kernel."""
+        self.sources = sources if self.sources is None else Either(self.sources, sources)
+        return self
+
+
 class CodegenError(TilekitError):
     """An instruction has no code on this target."""
 
@@ -196,6 +205,7 @@ for _error in (
     LanguageError,
     VerificationError,
     LayoutError,
+    PassError,
     CodegenError,
     ToolchainError,
     LaunchError,

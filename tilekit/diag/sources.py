@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -91,6 +92,39 @@ class Located:
 
     def locate(self, span: Span) -> Location | None:
         return self.places.get(span)
+
+
+@dataclass(frozen=True)
+class Either:
+    """Places that one of two knows."""
+
+    first: Locator
+    second: Locator
+
+    def locate(self, span: Span) -> Location | None:
+        return self.first.locate(span) or self.second.locate(span)
+
+
+def running(code: CodeType, instruction: int) -> Location | None:
+    """Where a function is when it has come to an instruction, as a frame counts them; None if no source is kept."""
+    position = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+    line, end_line, col, end_col = position
+    text = "" if line is None else linecache.getline(code.co_filename, line).rstrip("\r\n")
+    if line is None or not text:
+        return None
+    name, end = display_name(code.co_filename), len(text.encode()) if end_col is None else end_col
+    return Location(code.co_filename, name, line, col or 0, end_line or line, end, text)
+
+
+def defined(code: CodeType) -> Location | None:
+    """The name in the `def` line of a function; None if no source is kept."""
+    line = def_line(code)
+    text = linecache.getline(code.co_filename, line).rstrip("\r\n")
+    found = re.search(rf"\bdef\s+({re.escape(code.co_name)})\b", text)
+    if found is None:
+        return None
+    begin, end = (len(text[:place].encode()) for place in found.span(1))
+    return Location(code.co_filename, display_name(code.co_filename), line, begin, line, end, text)
 
 
 def def_line(code: CodeType) -> int:

@@ -9,6 +9,7 @@ from tilekit.transforms.analyze_scalar import analyze_scalar_pass
 from tilekit.transforms.base import Pass, run_passes
 from tilekit.transforms.bound_aware_simplify import bound_aware_simplify_pass
 from tilekit.transforms.copy_elimination import copy_elimination_pass
+from tilekit.transforms.custom import Pipeline, after, before, replace, without
 from tilekit.transforms.dead_code_elimination import dead_code_elimination_pass
 from tilekit.transforms.declare_to_let import declare_to_let_pass
 from tilekit.transforms.layout_inference import layout_inference_pass
@@ -43,7 +44,10 @@ def get_default_passes() -> list[Pass]:
 
 __all__ = [
     "Pass",
+    "Pipeline",
+    "after",
     "analyze_scalar_pass",
+    "before",
     "bound_aware_simplify_pass",
     "copy_elimination_pass",
     "dead_code_elimination_pass",
@@ -53,5 +57,7 @@ __all__ = [
     "let_propagation_pass",
     "lower_assume_pass",
     "lower_load_store_pass",
+    "replace",
     "run_passes",
+    "without",
 ]

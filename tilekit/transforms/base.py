@@ -32,7 +32,10 @@ class Pass:
     def process_program(self, prog: Program, sink: Sink = SILENT) -> Program:
         """The program after this pass; `sink` takes notes of what the pass found out."""
         for func in prog:
-            prog = prog.with_function(self.process_function(func))
+            made = self.process_function(func)
+            if not isinstance(made, Function):  # pyright: ignore[reportUnnecessaryIsInstance]  # a person wrote it
+                raise TypeError(f"process_function returned {made!r}, not a Function")
+            prog = prog.with_function(made)
         return prog
 
     def __call__(self, prog: Program, sink: Sink = BY_HAND, *, check: bool = False) -> Program:
