@@ -154,6 +154,7 @@ if TYPE_CHECKING:
     from tilekit.ir.tensor import GlobalTensor as GlobalTensor
     from tilekit.ir.tensor import RegisterTensor as RegisterTensor
     from tilekit.ir.tensor import SharedTensor as SharedTensor
+    from tilekit.jit.pipelines import passes as passes
     from tilekit.lang.attributes import Dim3 as Dim3
 
 __version__ = "0.1.0"
@@ -174,6 +175,7 @@ __all__ = [
     "get_current_target",
     "install_as_tilus",
     "option",
+    "passes",
     "spec",
     "testing",
     "utils",
@@ -313,6 +315,7 @@ _LATER = {
     "RegisterTensor": "tilekit.ir.tensor",
     "SharedLayout": "tilekit.ir.layout.shared_layout",
     "SharedTensor": "tilekit.ir.tensor",
+    "passes": "tilekit.jit.pipelines",
 }
 
 

@@ -21,7 +21,7 @@ import os
 import struct
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
@@ -35,6 +35,8 @@ from tilekit.lang import source
 # modules whose functions give the same answer to the same question
 _PURE = ("cmath", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "typing")
 _OUR_PURE = ("tilekit.dtypes", "tilekit.target", "tilekit.lang", "tilekit.ir", "tilekit.lowir")
+# and what a pass may call beside them
+_COMPILER = ("tilekit.transforms", "tilekit.backends")
 _OUR_IMPURE = ("parallel_imap", "parallel_map", "serial_imap", "benchmark_func", "unique_file_name")
 
 
@@ -114,11 +116,29 @@ def of_script(script: type, inputs: Mapping[str, Any]) -> Dependencies:
     return walk.found
 
 
-class _Walk:
-    """Writes values as text; functions and classes become parts of their own, once each."""
+def of_passes(changes: Sequence[Any]) -> Dependencies:
+    """Follow everything that changes to the pipeline lead to: the classes of a person's passes, and their fields.
 
-    def __init__(self, *, asks_who_remembers: bool = True) -> None:
+    Raises
+    ------
+    Untracked
+        Something among it cannot be compared.
+    """
+    walk = _Walk(pure=(*_OUR_PURE, *_COMPILER))
+    for number, change in enumerate(changes, start=1):
+        walk.found.parts[f"change {number}"] = walk.value(change, str(change))
+    return walk.found
+
+
+class _Walk:
+    """Writes values as text; functions and classes become parts of their own, once each.
+
+    `pure` are the rooms of ours whose functions give the same answer to the same question.
+    """
+
+    def __init__(self, *, pure: Sequence[str] = _OUR_PURE, asks_who_remembers: bool = True) -> None:
         self.found = Dependencies()
+        self._pure = pure
         self._asks_who_remembers = asks_who_remembers
         self._names: dict[int, str] = {}
         # of plain data: by the names that are looked up, and in what
@@ -207,7 +227,7 @@ class _Walk:
         if (known := self._known(wrapped)) is not None:
             return f"{said} {known}"
         if self._asks_who_remembers:
-            alone = _Walk(asks_who_remembers=False)
+            alone = _Walk(pure=self._pure, asks_who_remembers=False)
             alone.value(wrapped, where)
             parts = alone.found.parts
             if not value.cache_info().currsize:
@@ -312,7 +332,7 @@ class _Walk:
     def _ours(self, function: FunctionType, module: str) -> str:
         """What is ours is what the compiler's fingerprint says, unless its answer depends on the session."""
         name = f"{module}.{function.__qualname__}"
-        is_pure = any(_is_part_of(module, room) for room in _OUR_PURE)
+        is_pure = any(_is_part_of(module, room) for room in self._pure)
         is_pure |= module == "tilekit.utils" and function.__name__ not in _OUR_IMPURE
         if name == "tilekit.jit.session.current_target":
             return f"{name} = {function()}"
