@@ -134,7 +134,7 @@ class Circumstances:
 
     known: dict[tuple[Any, ...], Ready]
     options: Mapping[str, object]
-    moment: tuple[Target | None, int, int]
+    moment: tuple[Target | None, int, int, int]
 
 
 @dataclass

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for a stretch of the program: the target where nobody names one, whether launches are checked, a cell."""
+"""What holds for a stretch of the program: a target, changes to the pipeline, whether launches are checked, a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tilekit import target as targets
 from tilekit.jit import observer
 from tilekit.runtime import device
 from tilekit.target import Target
+
+if TYPE_CHECKING:
+    from tilekit.transforms.custom import Change
 
 _chosen: list[Target | None] = [None]
 
@@ -59,9 +64,38 @@ def cell() -> int:
     return _cells[0]
 
 
-def moment() -> tuple[Target | None, int, int]:
-    """The chosen target, the cell, who traces: as long as they stay, the same call finds the same kernel."""
-    return _chosen[-1], _cells[0], observer.tracing()
+# the changes that hold until somebody sets others, those of each open block, and when each of them began
+_changes: list[tuple[Change, ...]] = [()]
+_begun: list[int] = [0]
+_next = itertools.count(1)
+
+
+@contextmanager
+def changed_pipeline(changes: Sequence[Change]) -> Iterator[None]:
+    """Within the block, kernels are compiled with these changes to the pipeline as well."""
+    _changes.append(tuple(changes))
+    _begun.append(next(_next))
+    try:
+        yield
+    finally:
+        _changes.pop()
+        _begun.pop()
+
+
+def set_pipeline_changes(changes: Sequence[Change]) -> None:
+    """Let these changes to the pipeline hold from now on, in place of those that were set before."""
+    _changes[0] = tuple(changes)
+    _begun[:] = [next(_next) for _ in _begun]
+
+
+def pipeline_changes() -> tuple[Change, ...]:
+    """Every change to the pipeline that holds now."""
+    return tuple(itertools.chain(*_changes))
+
+
+def moment() -> tuple[Target | None, int, int, int]:
+    """The target, the cell, who traces, the pipeline: as long as they stay, the same call finds the same kernel."""
+    return _chosen[-1], _cells[0], observer.tracing(), _begun[-1]
 
 
 def current_target() -> Target:
