@@ -85,7 +85,8 @@ def build_program(
 ) -> CompiledProgram:
     """Compile a program for a target and a kind of device, or take it from the cache.
 
-    A sink that traces sees the passes in either case; what the cache has stays as it is.
+    A sink that traces sees the passes in either case; what the cache has stays as it is. Where a sink answers a tile
+    pass with an edited program, the key of what is made holds that program's text.
 
     Parameters
     ----------
@@ -104,12 +105,8 @@ def build_program(
     """
     text = str(prog)
     found = compiled.find(text, target, device, config)
-    if found is None:
-        recorder = Recorder()
-        found = _build(prog, text, target, device, config, recorder, sinks, on_stage)
-    elif tracing := [sink for sink in sinks if sink.traces]:
-        on_stage("passes")
-        generate_source(prog, target, tracing)
+    if found is None or Fanout(sinks).traces:
+        found = _build(prog, text, target, device, config, sinks, on_stage, found)
     edit = Fanout(sinks).codegen(found.source)
     return found if edit is None else build_edited(found, edit, target, device, config)
 
@@ -131,7 +128,7 @@ def build_text(
     """
     found = compiled.find(text, target, device, config)
     if found is None:
-        found = _build(parser.parse_program(text, spans), text, target, device, config, Recorder(), (), lambda _: None)
+        found = _build(parser.parse_program(text, spans), text, target, device, config)
     return found.entry.folder
 
 
@@ -141,28 +138,53 @@ def _build(
     target: Target,
     device: DeviceKind,
     config: Config,
-    recorder: Recorder,
-    sinks: Sequence[Sink],
-    on_stage: Callable[[str], None],
+    sinks: Sequence[Sink] = (),
+    on_stage: Callable[[str], None] = lambda _: None,
+    known: CompiledProgram | None = None,
 ) -> CompiledProgram:
-    """Compile a program that the cache does not have."""
-    toolchain = _toolchain(target, device, config)
+    """Run the passes of a program, and compile what the cache does not have; `known` is what it has."""
+    toolchain, cache = _toolchain(target, device, config), compiled.cache_of(config)
     options = compiled.options_of(target, device, config)
     on_stage("passes")
-    source, lowered = generate_source(prog, target, [recorder, *sinks])
+    recorder = Recorder()
+    told = _TileEdits([recorder, *sinks])
+    source, lowered = generate_source(prog, target, [told])
+    if known is not None and not told.texts:
+        return replace(known, recorder=recorder)
+    key = compiled.key_of_program(text, {**options, **told.texts})
+    entry = cache.lookup(key) if told.texts else None
+    if entry is not None:
+        return replace(compiled.of_entry(entry, cached=True, recorder=recorder), tile_edits=tuple(told.texts))
     on_stage(f"compile with {toolchain.name}")
-    with step(Fanout([recorder, *sinks]), toolchain.stage, toolchain.name, source.text):
-        made = toolchain.compile(source.text)
+    with step(told, toolchain.stage, toolchain.name, source.text):
+        made = toolchain.compile(_marked(source.text, "".join(told.texts.values())) if told.texts else source.text)
     changed = tuple(step.name for step in recorder.steps if step.changed)
     lines = _line_map(prog, source, lowered)
     files = {
         compiled.PROGRAM: text.encode(),
-        **_files(options, _manifest(lowered, target), changed, source.text, lines, made),
+        **_files(options, manifest_of(lowered, target), changed, source.text, lines, made),
         compiled.SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
         **(recorder.dump() if config.dump_ir else {}),
+        **{f"edits/{name}.tir": edited.encode() for name, edited in told.texts.items()},
     }
-    entry = compiled.cache_of(config).publish(compiled.key_of_program(text, options), files)
-    return compiled.of_entry(entry, cached=False, recorder=recorder)
+    made_of_it = compiled.of_entry(cache.publish(key, files), cached=False, recorder=recorder)
+    return replace(made_of_it, tile_edits=tuple(told.texts))
+
+
+class _TileEdits(Fanout):
+    """The sinks of a compile, and the texts of the programs that they answered to its tile passes, by pass."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        super().__init__(sinks)
+        self.texts: dict[str, str] = {}
+        self._passes = 0
+
+    def tile(self, name: str, prog: object) -> object | None:
+        answer = super().tile(name, prog)
+        if answer is not None:
+            self.texts[f"{self._passes:02d}_{name}"] = str(answer)
+        self._passes += 1
+        return answer
 
 
 def build_edited(
@@ -197,12 +219,16 @@ def build_edited(
 def _compile_edit(edit: Edited, toolchain: CompilerChoice) -> Made:
     """Compile the text with its mark; what the compiler says of it names the file that a person edits."""
     try:
-        marking = f'extern "C" __device__ const char tk_patched[] = "{mark(edit.text)}";'
-        return toolchain.compile(f"{edit.text.rstrip()}\n{marking}\n")
+        return toolchain.compile(_marked(edit.text, edit.text))
     except errors.ToolchainError as error:
         if not Path(edit.provenance).is_absolute():
             raise
         raise messages.in_file(error, edit.provenance) from error.__cause__
+
+
+def _marked(source: str, edited: str) -> str:
+    """A source whose binary holds the mark of an edited text; its lines stay where they are."""
+    return f'{source.rstrip()}\nextern "C" __device__ const char tk_patched[] = "{mark(edited)}";\n'
 
 
 def mark(text: str) -> str:
@@ -344,7 +370,7 @@ def checker(source: Source, lowered: LoweredModule, target: Target, config: Conf
     """What runs a source in check mode; as nobody knows what made it, it gets a worker of its own."""
     entry = build_checked(source.text, host.require_compiler(), config)
     lines = _shared_of_lines(source, lowered)
-    return compiled.check_runner(source.text, _manifest(lowered, target), entry, lines, config, edited=True)
+    return compiled.check_runner(source.text, manifest_of(lowered, target), entry, lines, config, edited=True)
 
 
 def params_of(lowered: LoweredModule) -> tuple[Param, ...]:
@@ -355,7 +381,8 @@ def params_of(lowered: LoweredModule) -> tuple[Param, ...]:
     )
 
 
-def _manifest(lowered: LoweredModule, target: Target) -> Manifest:
+def manifest_of(lowered: LoweredModule, target: Target) -> Manifest:
+    """What a launch needs to know beside the binary."""
     return Manifest(
         kernel=lowered.kernel,
         params=params_of(lowered),

@@ -435,8 +435,8 @@ class Kernel:
 
     @property
     def patched(self) -> bool:
-        """Whether source that a person edited runs in place of the generated one."""
-        return self.compiled is not None and self.compiled.edit is not None
+        """Whether a source that a person edited runs in place of the generated one, or what an edited tile IR gave."""
+        return self.compiled is not None and self.compiled.patched
 
     @property
     def edit_state(self) -> str:
@@ -457,6 +457,7 @@ class Kernel:
             "patched": self.patched,
             "edit_state": self.edit_state,
             "edited": None if made is None or made.edit is None else made.edit.provenance,
+            "edited_passes": () if made is None else made.tile_edits,
         }
 
     def recompile(self, text: str, provenance: str = "the editor") -> None:

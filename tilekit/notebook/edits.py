@@ -11,6 +11,7 @@ from tilekit.events import Sink
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
+from tilekit.tools.lower_trace import settings
 from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import Decision, EditFolder, folder_name, safe_name
@@ -33,7 +34,9 @@ class NotebookEdits:
         folder = self._folder(kernel)
         if not folder.path.is_dir():
             return None
-        self._sinks[kernel] = EditSink(folder)
+        self._sinks[kernel] = EditSink(
+            folder, settings.resolve().on_conflict, traces=folder.has_tiles, only_edited=True
+        )
         return self._sinks[kernel]
 
     def store(self, kernel: Kernel, text: str, seen: str | None = None) -> tuple[str, ...]:

@@ -63,7 +63,14 @@ class CompiledProgram:
     # a person's edit that was compiled in place of `generated`, and what was decided about edits of it
     edit: Edited | None = None
     edit_state: str = CLEAN
+    # the tile passes behind which it was made from a program that a person edited
+    tile_edits: tuple[str, ...] = ()
     generated: CompiledProgram | None = None
+
+    @property
+    def patched(self) -> bool:
+        """Whether it is, at any stage, made from a text that a person edited."""
+        return self.edit is not None or bool(self.tile_edits)
 
     @property
     def source(self) -> str:
@@ -95,7 +102,7 @@ class CompiledProgram:
         """Make it ready to launch; `index` counts the GPUs."""
         if device is DeviceKind.CUDA:
             kernel = CudaKernel(self.manifest, self.entry.files[CUBIN], prints="printf(" in self.source)
-            if self.edit is None:
+            if not self.patched:
                 return kernel
             # a process of its own for what nobody has run yet: only an edit needs it
             unseen = importlib.import_module("tilekit.runtime.unseen")

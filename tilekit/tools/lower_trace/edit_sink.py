@@ -30,7 +30,9 @@ class EditSink(Null):
     policy
         What to do when both texts have changed.
     traces
-        Whether the tile passes get working copies, and run also for a kernel from the cache.
+        Whether the passes run also for a kernel from the cache.
+    only_edited
+        Whether just those tile passes have files for which somebody has made one.
     say
         Told what there is to say of an edit, a line at a time.
     on_source
@@ -42,13 +44,15 @@ class EditSink(Null):
         folder: EditFolder,
         policy: Policy = Policy.REGENERATE,
         *,
-        traces: bool = False,
+        traces: bool = True,
+        only_edited: bool = False,
         say: Callable[[str], None] = say_nothing,
         on_source: Callable[[str, Decision], None] = keep_nothing,
     ) -> None:
         self.folder = folder
         self.policy = policy
         self.traces = traces
+        self.only_edited = only_edited
         self.decision: Decision | None = None
         self.tiles: dict[str, Decision] = {}  # by file, of the passes that have one
         self._say = say
@@ -66,8 +70,8 @@ class EditSink(Null):
         tile_edits = importlib.import_module("tilekit.tools.lower_trace.tile_edits")
         folder = tile_edits.folder_of(self.folder, self._passes, name)
         self._passes += 1
-        if prog is self._before and not folder.working.exists():
-            return None  # nobody has printed it, and nobody looks for it
+        if (self.only_edited or prog is self._before) and not folder.working.exists():
+            return None  # of what a pass hands on as it is, nobody looks for a file
         folder.is_waited_for = self.folder.is_waited_for
         decision = folder.decide(str(prog), self.policy)
         self.folder.is_waited_for = folder.is_waited_for

@@ -28,6 +28,7 @@ from tilekit.tools.lower_trace.edit_table import Found, Judge, Plan, Policy, Sta
 from tilekit.tools.lower_trace.files import Readable
 
 WORKING = "codegen.cpp"
+TILES = "ir"  # the folder of the programs after the tile passes, inside that of their kernel
 PATIENCE_S = 2.0  # with a process that holds the folder
 _ATTEMPTS = 5  # how often the working copy may be saved while we decide
 
@@ -130,6 +131,11 @@ class EditFolder:
     def holds_edit(self) -> bool:
         """Whether somebody's work is in the working copy."""
         return self._look().is_edited
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether there are files of tile passes beside it."""
+        return (self.path / TILES).is_dir()
 
     def _plan(self, found: Found, generated: str, policy: Policy) -> Plan:
         return edit_table.decide(found, generated, policy, self._judge)

@@ -9,15 +9,13 @@ from tilekit.diag.span import Span
 from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.tools.lower_trace.edit_table import Tag, Unfit
-from tilekit.tools.lower_trace.edits import EditFolder
-
-IR = "ir"
+from tilekit.tools.lower_trace.edits import TILES, EditFolder
 
 
 def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
     """The files of the program after a tile pass of a kernel; the passes of a compile are numbered from 0."""
     return EditFolder(
-        kernel.path / IR,
+        kernel.path / TILES,
         f"{number:02d}_{name}.tir",
         lambda generated, text: _unreadable(text),
         f"what {name} made",
