@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of traced runs: a folder for each run of a script, with its journal, its page and what each pass was given.
+
+    <folder>/<script>/report.html                   leads to the page of the newest run
+    <folder>/<script>/index.html                    lists the runs
+    <folder>/<script>/.run_records/run_<when>_<pid>/journal.jsonl, report.html, <phase>/<NN>_<pass>_{before,after}.tir
+
+A text lies on the disk once for all runs of a script: the `.tir` files that have it are names of one read-only file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from tilekit.tools.lower_trace import journal, naming, shelf
+from tilekit.tools.lower_trace.journal import Head, Run, Step
+from tilekit.tools.lower_trace.page import GrowingPage
+from tilekit.tools.lower_trace.recording import Event, Listener, Recording, why_not
+from tilekit.tools.lower_trace.settings import Settings
+from tilekit.tools.lower_trace.shelf import Shelf
+
+_ENDINGS = {"tile": ".tir", "hidet": ".tir", "cuda": ".cpp", "ptx": ".ptx", "sass": ".sass"}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.#-]{0,99}")
+# a file system that has no hard links, or no more of them for this file
+_NO_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run that goes on; `path` is where its files are, or None if they cannot be written."""
+
+    recording: Recording
+    script_folder: Path
+    path: Path | None
+
+    @property
+    def page(self) -> Path | None:
+        """The page, if there is one."""
+        return None if self.path is None or not (self.path / shelf.PAGE).exists() else self.path / shelf.PAGE
+
+
+def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[str], None]) -> RunFolder:
+    """Begin a run of this process; it ends when its recording is closed.
+
+    Parameters
+    ----------
+    settings
+        Where its folder is made, and whether it has a page.
+    listeners
+        Who hears of it besides its files, and goes on where those cannot be written.
+    warn
+        Told once what went wrong.
+    """
+    script, now = naming.script_name(), datetime.now(UTC)
+    home = naming.home(settings.folder)
+    path, files = None, list[Listener]()
+    try:
+        path = _new_folder(home / shelf.RECORDS, now)
+        files = [JournalFile(path / journal.FILE), Dumps(path, home / shelf.RECORDS / shelf.TEXTS)]
+        if settings.mode.makes_page:
+            files.append(Page(path / shelf.PAGE, path / journal.FILE, script))
+        files.append(Shelf(home, path, warn))
+    except OSError as error:
+        with contextlib.suppress(Exception):
+            warn(f"the trace is not written: {why_not(error)}")
+    head = Head(
+        version=sys.modules["tilekit"].__version__,
+        script=script,
+        argv=tuple(sys.argv),
+        cwd=_working_directory(),
+        pid=os.getpid(),
+        rank=_rank(os.environ),
+        started=now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        mode=settings.mode.value,
+    )
+    return RunFolder(Recording(head, [*files, *listeners], warn), home, path if files else None)
+
+
+def new_head(mode: TraceMode, now: datetime) -> Head:
+    """What this process says of itself."""
+    return Head(
+        version=sys.modules["tilekit"].__version__,
+        script=naming.script_name(),
+        argv=tuple(sys.argv),
+        cwd=_working_directory(),
+        pid=os.getpid(),
+        rank=_rank(os.environ),
+        started=now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        mode=mode.value,
+    )
+
+
+def _new_folder(records: Path, now: datetime) -> Path:
+    records.mkdir(parents=True, exist_ok=True)
+    while True:
+        path = records / f"run_{now.astimezone():%Y%m%d_%H%M%S_%f}_{os.getpid()}"
+        try:
+            path.mkdir()
+        except FileExistsError:  # begun in the same microsecond
+            now = datetime.now(UTC)
+        else:
+            return path
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+
+
+def _rank(environment: Mapping[str, str]) -> int | None:
+    rank = environment.get("RANK", "")
+    return int(rank) if rank.isdecimal() else None
+
+
+# -------------------------------------------------------------------------------------------------- what is written
+
+
+class JournalFile:
+    """The journal on the disk: each event is appended at once, so what a process leaves that dies is whole."""
+
+    on_disk = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def hear(self, event: Event) -> None:
+        content = "".join(f"{line}\n" for line in event.lines).encode()
+        with _naming(self._path):
+            while content:
+                content = content[os.write(self._descriptor, content) :]
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    let_go = close
+
+
+class Dumps:
+    """The text before and after each step, in a folder for each phase, numbered through the run."""
+
+    on_disk = True
+
+    def __init__(self, folder: Path, texts: Path) -> None:
+        self._folder = folder
+        self._texts = texts
+
+    def hear(self, event: Event) -> None:
+        step = event.step
+        if step is None:
+            return
+        if event.kind == "pass_begin" and step.before is not None:
+            self._write(event.run, step, step.before, "before", step.languages[0])
+        elif event.kind == "pass_end" and step.after is not None:
+            self._write(event.run, step, step.after, "after", step.languages[1])
+
+    def close(self) -> None:
+        pass
+
+    let_go = close
+
+    def _write(self, run: Run, step: Step, text_id: str, side: str, language: str) -> None:
+        folder = self._folder / file_name(step.phase)
+        folder.mkdir(exist_ok=True)
+        name = "codegen" if step.base_phase == "codegen" else file_name(step.name)
+        place = folder / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
+        stored = self._texts / text_id
+        while True:
+            try:
+                os.link(stored, place)
+            except FileNotFoundError:  # nobody has had this text yet
+                self._texts.mkdir(exist_ok=True)
+                shelf.replace(stored, run.text(text_id).encode("utf-8", "surrogatepass"), mode=0o444)
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    raise
+                place.write_bytes(stored.read_bytes())
+                return
+            else:
+                return
+
+
+class Page:
+    """The page of the run: it grows with each event, and is made compact at the end."""
+
+    on_disk = True
+
+    def __init__(self, file: Path, journal_file: Path, title: str) -> None:
+        self._file = file
+        self._journal = journal_file
+        self._title = title
+        self._page: GrowingPage | None = None
+        self._lines: list[str] = []
+
+    def hear(self, event: Event) -> None:
+        if self._page is None:
+            self._page = GrowingPage(self._file, self._title)
+        self._lines += event.lines
+        # a pass that has begun is written, too: it may be the one that ends the process
+        if event.kind not in ("compile", "note"):
+            with _naming(self._file):
+                self._page.add(self._lines)
+            self._lines = []
+
+    def close(self) -> None:
+        if self._page is not None:
+            self._page.compact(self._journal.read_text())
+
+    def let_go(self) -> None:
+        if self._page is not None:
+            self._page.close()
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """An error of the system names this file, if it names none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+def file_name(name: str) -> str:
+    """The name as one part of a path: itself if that is harmless, else with its digest, so that no two are one."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '_', name)[:60]}-{digest}"
