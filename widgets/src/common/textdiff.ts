@@ -37,28 +37,34 @@ export interface Run {
 }
 
 export type Span = [start: number, stop: number];
-type Pair = [left: number, right: number];
-type Lines = readonly string[];
+export type Pair = [left: number, right: number];
+export type Lines = readonly string[];
 
 const size = (range: Range): number => range.stop - range.start;
 
 export function hunks(before: Lines, after: Lines): Hunk[] {
+  return settled(between(matches(before, after), before.length, after.length), before, after);
+}
+
+/** What lies between pairs of lines. */
+export function between(matched: readonly Pair[], old: number, now: number): Hunk[] {
   const found: Hunk[] = [];
   let left = 0;
   let right = 0;
-  for (const [i, j] of [...matches(before, after), [before.length, after.length] as Pair]) {
+  for (const [i, j] of [...matched, [old, now] as Pair]) {
     if (i > left || j > right) found.push({ removed: { start: left, stop: i }, added: { start: right, stop: j } });
     left = i + 1;
     right = j + 1;
   }
-  return settled(found, before, after);
+  return found;
 }
 
-export function align(before: Lines, after: Lines): Run[] {
+/** The rows of a side-by-side view, in order; the hunks may also be those of another comparison of these lines. */
+export function align(before: Lines, after: Lines, found = hunks(before, after)): Run[] {
   const runs: Run[] = [];
   let left = 0;
   let right = 0;
-  for (const hunk of hunks(before, after)) {
+  for (const hunk of found) {
     extend(runs, Kind.Same, left, right, hunk.removed.start - left);
     alignHunk(runs, hunk, before, after);
     left = hunk.removed.stop;
@@ -77,7 +83,8 @@ export function spans(left: string, right: string): [Span[], Span[]] {
 
 // --- lines: the longest common subsequence ---------------------------------------------------------------------------
 
-function matches(a: Lines, b: Lines): Pair[] {
+/** Pairs of equal items that form a longest common subsequence. */
+export function matches(a: Lines, b: Lines): Pair[] {
   const shorter = Math.min(a.length, b.length);
   let head = 0;
   while (head < shorter && a[head] === b[head]) head++;
@@ -168,7 +175,7 @@ function lcs(a: Lines, b: Lines): Pair[] {
   return pairs.reverse();
 }
 
-function settled(found: Hunk[], before: Lines, after: Lines): Hunk[] {
+export function settled(found: Hunk[], before: Lines, after: Lines): Hunk[] {
   const result: Hunk[] = [];
   found.forEach((hunk, n) => {
     const side = size(hunk.removed) ? "removed" : "added";
