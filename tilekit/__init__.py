@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tilekit import dtypes, option, testing, utils
+from tilekit import config, dtypes, option, testing, utils
 from tilekit.aliases import install_as_tilus
 from tilekit.diag import TilekitError
 from tilekit.dtypes import (
@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     from tilekit.ir.tensor import SharedTensor as SharedTensor
     from tilekit.jit.pipelines import passes as passes
     from tilekit.lang.attributes import Dim3 as Dim3
+    from tilekit.tools.lower_trace.session import tracing as tracing
 
 __version__ = "0.1.0"
 
@@ -178,6 +179,7 @@ __all__ = [
     "passes",
     "spec",
     "testing",
+    "tracing",
     "utils",
     "DataType",
     "PointerType",
@@ -306,8 +308,8 @@ __all__ = [
     "void_p",
 ]
 
-# what a helper method takes and what layouts are made of: these bring the compiler, so they are loaded where a script
-# names them
+# what a helper method takes and what layouts are made of bring the compiler, and a trace brings its tool: they are loaded
+# where a script names them
 _LATER = {
     "Dim3": "tilekit.lang.attributes",
     "GlobalTensor": "tilekit.ir.tensor",
@@ -342,3 +344,8 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 def _notebook() -> Any:
     # IPython is a guest: only a notebook brings it
     return importlib.import_module("tilekit.notebook.extension")
+
+
+if config.trace_mode() is not config.TraceMode.OFF:
+    # asked for from outside: nobody else has the tool loaded
+    importlib.import_module("tilekit.tools.lower_trace.session").enable()

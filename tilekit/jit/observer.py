@@ -90,6 +90,11 @@ def untrace(tracer: Tracer) -> None:
     _tracers[:] = [(number, other) for number, other in _tracers if other is not tracer]
 
 
+def tracer() -> Tracer | None:
+    """Who hears now of what its `wants` says; None if nobody does."""
+    return _tracers[-1][1] if _tracers else None
+
+
 def tracing(script: str | None = None) -> int:
     """The number of who hears now of the kernels of this script, or of any; 0 if nobody does."""
     number, tracer = _tracers[-1] if _tracers else (0, None)

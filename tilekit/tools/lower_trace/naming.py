@@ -16,6 +16,20 @@ def script_name() -> str:
     return safe_name(name)
 
 
+def home(folder: Path) -> Path:
+    """Where the traces of this script are, among those of all scripts.
+
+    TileLang keeps its own by the same names: in a process that has both, and beside a folder that is TileLang's, ours
+    has a name of its own.
+    """
+    plain = folder / script_name()
+    is_others = any(
+        (run / "report.html").exists() and not (run / "journal.jsonl").exists()
+        for run in (plain / ".run_records").glob("run_*")
+    )
+    return plain.with_name(f"{plain.name}.tilekit") if is_others or "tilelang" in sys.modules else plain
+
+
 def notebook_name() -> str:
     """What Jupyter or VS Code calls the notebook, without its folder and ending."""
     told = os.environ.get("JPY_SESSION_NAME") or getattr(sys.modules.get("__main__"), "__vsc_ipynb_file__", "")

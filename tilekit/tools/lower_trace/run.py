@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
+from tilekit.config import TraceMode
 from tilekit.tools.lower_trace import journal, naming, shelf
 from tilekit.tools.lower_trace.journal import Head, Run, Step
 from tilekit.tools.lower_trace.page import GrowingPage
@@ -60,28 +61,18 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
     warn
         Told once what went wrong.
     """
-    script, now = naming.script_name(), datetime.now(UTC)
-    home = naming.home(settings.folder)
+    now = datetime.now(UTC)
+    head, home = new_head(settings.mode, now), naming.home(settings.folder)
     path, files = None, list[Listener]()
     try:
         path = _new_folder(home / shelf.RECORDS, now)
         files = [JournalFile(path / journal.FILE), Dumps(path, home / shelf.RECORDS / shelf.TEXTS)]
         if settings.mode.makes_page:
-            files.append(Page(path / shelf.PAGE, path / journal.FILE, script))
+            files.append(Page(path / shelf.PAGE, path / journal.FILE, head.script))
         files.append(Shelf(home, path, warn))
     except OSError as error:
         with contextlib.suppress(Exception):
             warn(f"the trace is not written: {why_not(error)}")
-    head = Head(
-        version=sys.modules["tilekit"].__version__,
-        script=script,
-        argv=tuple(sys.argv),
-        cwd=_working_directory(),
-        pid=os.getpid(),
-        rank=_rank(os.environ),
-        started=now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        mode=settings.mode.value,
-    )
     return RunFolder(Recording(head, [*files, *listeners], warn), home, path if files else None)
 
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from tilekit import textdiff
 from tilekit.tools.lower_trace.console import Console, Style
-from tilekit.tools.lower_trace.journal import Compile, Status, Step
+from tilekit.tools.lower_trace.journal import Compile, Run, Source, Status, Step
+from tilekit.tools.lower_trace.recording import Event
 
 CONTEXT = 3
 _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "@": Style.PLACE}
@@ -16,16 +18,39 @@ _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "@": Style.PLACE}
 class Terminal:
     """Prints the steps of compiles; of one diff at most `max_lines` lines, or all for 0."""
 
+    on_disk = False
+
     def __init__(self, console: Console, max_lines: int, context: int = CONTEXT) -> None:
         self._console = console
         self._max_lines = max_lines
         self._context = context
 
-    def begun(self, compile: Compile) -> None:
-        self._console.heading(f"{compile.specialization or compile.script} · {compile.target} · {compile.device}")
+    def hear(self, event: Event) -> None:
+        match event:
+            case Event(kind="compile", compile=Compile() as compile):
+                self._begun(compile)
+            case Event(kind="pass_end", step=Step() as step):
+                self._done(event.run, step)
+            case Event(kind="pass_fail", step=Step() as step):
+                self._failed(event.run, step)
+            case Event(kind="codegen", step=Step(source=Source(is_edited=True) as source)):
+                self.diff(event.run.lines(source.generated), event.run.lines(source.compiled))
+            case _:
+                pass
 
-    def done(self, step: Step, before: Sequence[str], after: Sequence[str]) -> None:
+    def close(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        pass
+
+    def _begun(self, compile: Compile) -> None:
+        about = " · ".join(filter(None, [name_of(compile), compile.target, compile.device]))
+        self._console.heading(about)
+
+    def _done(self, run: Run, step: Step) -> None:
         """A step has ended; one that changed nothing says nothing."""
+        before, after = (run.lines(text) if text else [] for text in (step.before, step.after))
         if step.is_translation:
             here, there = step.languages
             self._console.heading(f"{_head(step)}  {here} → {there}, {len(after)} lines")
@@ -33,33 +58,74 @@ class Terminal:
             self._console.heading(f"{_head(step)}  +{step.added or 0} -{step.removed or 0}")
             self.diff(before, after)
 
-    def failed(self, step: Step, before: Sequence[str]) -> None:
-        """A step has failed: what it was given is shown whole."""
+    def _failed(self, run: Run, step: Step) -> None:
+        """A step has failed: what it was given is shown whole, unless a step that it called was to blame."""
         assert step.failure is not None
         first, *more = f"{step.failure.type}: {step.failure.message}".split("\n")
         self._console.heading(f"{_head(step)}  {step.status.value.upper()}  {first}", Style.FAILED)
         for line in more:
             self._console.text(line, Style.FAILED)
-        if step.status is not Status.ABORTED:
-            for line in before:
+        if step.status is not Status.ABORTED and step.before:
+            for line in run.lines(step.before):
                 self._console.text(line)
 
-    def edited(self, generated: Sequence[str], compiled: Sequence[str]) -> None:
-        """An edit is compiled: what it changes of the generated source."""
-        self.diff(generated, compiled)
-
     def diff(self, before: Sequence[str], after: Sequence[str]) -> None:
-        self._cut(textdiff.unified(before, after, self._context))
-
-    def _cut(self, lines: Sequence[str]) -> None:
+        lines = textdiff.unified(before, after, self._context)
         shown = lines[: self._max_lines] if self._max_lines else lines
-        self._all(shown)
+        for line in shown:
+            self._console.text(line, _STYLES.get(line[:1], Style.PLAIN))
         if len(shown) < len(lines):
             self._console.heading(f"… {len(lines) - len(shown)} more", Style.PLACE)
 
-    def _all(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self._console.text(line, _STYLES.get(line[:1], Style.PLAIN))
+
+class Summaries:
+    """Prints a line for each compile, and where its page and its source are."""
+
+    on_disk = False
+
+    def __init__(self, console: Console, page: Path | None = None) -> None:
+        self._console = console
+        self.page = page  # where people find it
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Event(kind="compile_end", compile=Compile() as compile) if compile.run:
+                self._console.say(summary(compile))
+                sources = [step.source.path for step in compile.steps if step.source is not None and step.source.path]
+                places = [*([] if self.page is None else [self.page]), *map(Path, sources)]
+                if places:
+                    self._console.say(" · ".join(map(shown, places)))
+            case _:
+                pass
+
+    def close(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        pass
+
+
+def summary(compile: Compile) -> str:
+    """A compile in a line: its kernel, how many passes changed it, how long it took, and what it died of."""
+    changed = sum(step.changed and not step.is_translation for step in compile.steps)
+    steps = f"{len(compile.steps)} steps, {changed} changed it"
+    time = "" if compile.ns is None else f"{compile.ns / 1e6:.0f} ms"
+    where = "from the cache, passes run again" if compile.from_cache else ""
+    culprit = compile.culprit
+    failed = "" if culprit is None else f"{culprit.status.value.upper()} in {culprit.phase}/{culprit.title}"
+    parts = [name_of(compile), compile.target, compile.device, steps, time, where, failed]
+    return " · ".join(filter(None, parts))
+
+
+def name_of(compile: Compile) -> str:
+    """The kernel as its person knows it, with its schedule."""
+    return (compile.specialization or compile.kernel).removesuffix("()")
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be said."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _head(step: Step) -> str:

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace that is on: it hears of the kernels that are asked for, and of passes that are called by hand.
+
+One trace hears at a time, the innermost: that of a `with` block, else the one that was enabled for the process. A
+compile keeps the trace that it began with.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tilekit import config
+from tilekit.cache.scripts import snake_case
+from tilekit.config import TraceMode
+from tilekit.events import BY_HAND, Fanout, Null, Sink, Stage
+from tilekit.jit import observer
+from tilekit.jit.observer import Identity
+from tilekit.tools.lower_trace import settings
+from tilekit.tools.lower_trace.console import Console
+from tilekit.tools.lower_trace.edit_sink import EditSink
+from tilekit.tools.lower_trace.edits import WORKING, Decision, EditStore
+from tilekit.tools.lower_trace.settings import NOT_GIVEN, Cached, NotGiven, Settings
+
+if TYPE_CHECKING:
+    from tilekit.tools.lower_trace.journal import Compile
+    from tilekit.tools.lower_trace.recording import CompileSink, Listener
+    from tilekit.tools.lower_trace.run import RunFolder
+
+UNSCOPED = "unscoped"
+
+
+class Session:
+    """What was traced, as long as it is on and afterwards; its run folder is made by the first thing it hears of."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self.settings = chosen
+        self._console = Console()
+        self._by_hand = ByHand(self)
+        self.start_anew()
+        _sessions.add(self)
+
+    def start_anew(self) -> None:
+        """Nothing is recorded yet: also in a process that was forked, whatever its parent had."""
+        self._lock = threading.RLock()
+        self._run: RunFolder | None = None
+        self._is_open = False
+        self._edits: EditStore | None = None
+        # the compiles that this thread is in, and its passes by hand
+        self.here = _Here()
+        self._unscoped: list[CompileSink] = []
+
+    # -------------------------------------------------------------------------------------------------- for a person
+
+    @property
+    def compiles(self) -> list[Compile]:
+        """What was compiled, in the order in which it was begun; passes that were called by hand are none of it."""
+        return [] if self._run is None else [found for found in self._run.recording.run.compiles if found.run]
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run: the journal, the page, and the IR before and after each pass."""
+        return None if self._run is None else self._run.path
+
+    @property
+    def report(self) -> Path | None:
+        """The page, if there is one: it is that of the newest run of this script."""
+        found = self._run
+        return None if found is None or found.page is None else found.script_folder / found.page.name
+
+    def reset(self) -> None:
+        """End the run; what is asked for from now on is a run of its own."""
+        self.close()
+        self._run = None
+        observer.trace_anew(self)
+
+    # ------------------------------------------------------------------------------------------------- what it hears
+
+    def begin(self, *, outermost: bool = False) -> None:
+        BY_HAND.join(self._by_hand)
+        observer.trace(self, outermost=outermost)
+
+    def end(self) -> None:
+        BY_HAND.leave(self._by_hand)
+        observer.untrace(self)
+        self.close()
+
+    def wants(self, script: str) -> bool:
+        return self.settings.mode is not TraceMode.OFF and self.settings.filter.takes_kernel(script)
+
+    def sink(self, kernel: Identity, *, cached: bool) -> Sink | None:
+        if cached and self.settings.cached is Cached.SKIP:
+            self._console.say(f"{kernel.specialization}: cached, not traced")
+            return None
+        sink = self._opened().recording.compile(
+            snake_case(kernel.script),
+            script=kernel.script,
+            specialization=kernel.specialization,
+            target=kernel.target,
+            device=kernel.device,
+            from_cache=cached,
+            takes_pass=self.settings.filter.takes_pass,
+        )
+        made = TracedCompile(self.here, [sink, *self._edit_sinks(kernel, sink)])
+        self.here.compiles.append(made)
+        return made
+
+    def unscoped(self) -> Sink | None:
+        """Who hears of passes that this thread calls by hand: the compile that it is in, or one that is none."""
+        if self.here.compiles:
+            return self.here.compiles[-1]
+        if active() is not self or self.settings.mode is TraceMode.OFF or self.settings.filter.kernels:
+            return None
+        recording = self._opened().recording
+        if self.here.unscoped is None or self.here.unscoped.recording is not recording:
+            made = recording.compile(UNSCOPED, phase=UNSCOPED, takes_pass=self.settings.filter.takes_pass)
+            self.here.unscoped = made
+            self._unscoped.append(made)
+        return self.here.unscoped
+
+    def close(self) -> None:
+        """End the run; its page is made compact."""
+        with self._lock:
+            ended, self._is_open = self._run if self._is_open else None, False
+            if ended is not None:
+                for sink in self._unscoped:
+                    sink.done(None)
+                self._unscoped.clear()
+                ended.recording.close()
+
+    def _opened(self) -> RunFolder:
+        with self._lock:
+            if self._run is None or not self._is_open:
+                # they bring the compiler, which who finds all kernels in the cache never needs
+                run = importlib.import_module("tilekit.tools.lower_trace.run")
+                terminal = importlib.import_module("tilekit.tools.lower_trace.terminal")
+                summaries = terminal.Summaries(self._console)
+                listeners = [*self._printers(terminal), summaries]
+                self._run, self._is_open = run.open_run(self.settings, listeners, self._console.say), True
+                summaries.page = self.report
+            return self._run
+
+    def _printers(self, terminal: ModuleType) -> list[Listener]:
+        return [terminal.Terminal(self._console, self.settings.max_lines)] if self.settings.mode.prints else []
+
+    def _store(self, script_folder: Path) -> EditStore:
+        """Where what is generated can be edited."""
+        chosen = self.settings.codegen_output
+        if isinstance(chosen, Path):
+            return EditStore(chosen.parent, chosen.name)
+        return EditStore(script_folder, WORKING)
+
+    def _edit_sinks(self, kernel: Identity, recorded: CompileSink) -> list[EditSink]:
+        """Who answers what is generated for a kernel with what a person made of it."""
+        if not self.settings.keeps_source:
+            return []
+        with self._lock:
+            if self._edits is None:
+                self._edits = self._store(self._opened().script_folder)
+        folder = self._edits.folder(kernel)
+
+        def on_source(generated: str, decision: Decision) -> None:
+            path = str(folder.working)
+            recorded.edited(generated, decision.text, decision.tag.value, path, decision.messages)
+
+        say = self._console.say
+        return [EditSink(folder, self.settings.on_conflict, traces=True, say=say, on_source=on_source)]
+
+
+class _Here(threading.local):
+    """What a thread is in the middle of."""
+
+    def __init__(self) -> None:
+        self.compiles: list[TracedCompile] = []
+        self.unscoped: CompileSink | None = None
+        # for each step that was begun by hand, who was told of it
+        self.by_hand: list[Sink | None] = []
+
+
+class TracedCompile(Fanout):
+    """Listens to one compile; passes that are called by hand meanwhile are a part of it."""
+
+    def __init__(self, here: _Here, sinks: Sequence[Sink]) -> None:
+        super().__init__(sinks)
+        self._here = here
+
+    def done(self, error: BaseException | None) -> None:
+        self._here.compiles.remove(self)
+        super().done(error)
+
+
+class ByHand(Null):
+    """Listens to passes that somebody calls by hand; of a compile that is under way they are a part."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def begin(self, stage: Stage, name: str, before: object) -> None:
+        told = self._session.unscoped()
+        self._session.here.by_hand.append(told)
+        if told is not None:
+            told.begin(stage, name, before)
+
+    def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
+        if (told := self._ended()) is not None:
+            told.end(stage, name, before, after, seconds)
+
+    def fail(self, stage: Stage, name: str, error: BaseException) -> None:
+        if (told := self._ended()) is not None:
+            told.fail(stage, name, error)
+
+    def note(self, key: str, value: object) -> None:
+        told = self._session.here.by_hand[-1:]
+        if told and told[0] is not None:
+            told[0].note(key, value)
+
+    def _ended(self) -> Sink | None:
+        """Who was told that the step began; nobody, if the trace began in the middle of it."""
+        begun = self._session.here.by_hand
+        return begun.pop() if begun else None
+
+
+# ------------------------------------------------------------------------------------------------------ for a process
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+_enabled: list[Session] = []
+
+
+def _leave_to_parent() -> None:
+    for session in tuple(_sessions):
+        session.start_anew()
+
+
+def _close_all() -> None:
+    for session in tuple(_sessions):
+        session.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+atexit.register(_close_all)
+
+
+def enable(
+    mode: str | TraceMode | NotGiven | None = NOT_GIVEN,
+    trace_dir: str | os.PathLike[str] | None = None,
+    codegen_output: str | os.PathLike[str] | NotGiven | None = NOT_GIVEN,
+) -> None:
+    """Trace every compile of this process from now on; calling it again is safe.
+
+    Parameters
+    ----------
+    mode
+        `"html"` writes a page that grows with each pass, `"terminal"` prints what each pass changed, `"both"` does
+        both, and None disables. If it is not given, that of `TL_LOWER_TRACE`, or a page where that is not set.
+    trace_dir
+        Where the runs of all scripts are kept; else `TL_LOWER_TRACE_DIR`, or `./tmp/lower_trace_dir`.
+    codegen_output
+        Where the generated source of the first kernel is kept, to be read and edited; None for nowhere. If it is not
+        given, `codegen.cpp` in the folder of the script where a page is made.
+
+    Raises
+    ------
+    ConfigError
+        The mode is none.
+
+    Examples
+    --------
+    >>> from tilekit.tools import lower_trace
+    >>> lower_trace.enable(mode="terminal")
+    >>> lower_trace.disable()
+    """
+    chosen = settings.resolve(_or_page(mode), trace_dir, codegen_output)
+    if _enabled and _enabled[0].settings == chosen:
+        return
+    disable()
+    if chosen.mode is not TraceMode.OFF:
+        _enabled.append(Session(chosen))
+        _enabled[0].begin(outermost=True)
+
+
+def disable() -> None:
+    """Trace no compile of this process from now on, and forget what was traced; files stay.
+
+    A `with tilekit.tracing(…)` block goes on to its end.
+
+    Examples
+    --------
+    >>> from tilekit.tools import lower_trace
+    >>> lower_trace.disable()  # also where nothing is traced
+    """
+    while _enabled:
+        _enabled.pop().end()
+
+
+def reset() -> None:
+    """End the run that is traced now; the next compile begins another one, in a folder and with a page of its own.
+
+    Without it, all that a process compiles stands in one page, each compile after the first under `run2_…`, `run3_…`.
+
+    Examples
+    --------
+    >>> from tilekit.tools import lower_trace
+    >>> lower_trace.reset()  # also where nothing is traced
+    """
+    session = active()
+    if session is not None:
+        session.reset()
+
+
+def active() -> Session | None:
+    """The trace that hears now."""
+    tracer = observer.tracer()
+    return tracer if isinstance(tracer, Session) else None
+
+
+@contextmanager
+def tracing(
+    mode: str | TraceMode | NotGiven | None = NOT_GIVEN,
+    dir: str | os.PathLike[str] | None = None,
+    *,
+    filter: str | None = None,
+    codegen_output: str | os.PathLike[str] | NotGiven | None = NOT_GIVEN,
+    cached: str | None = None,
+    max_lines: int | None = None,
+    on_conflict: str | None = None,
+) -> Iterator[Session]:
+    """Within the block, trace what is compiled; a kernel that was compiled before is shown, too.
+
+    What is not given is as the environment says, by `TL_LOWER_TRACE_DIR` and so on. Blocks nest, and the inner one
+    hears alone; with `mode=None` nobody does.
+
+    Parameters
+    ----------
+    mode
+        `"html"`, `"terminal"`, `"both"`, or None for no trace.
+    dir
+        Where the runs of all scripts are kept.
+    filter
+        Patterns such as `"matmul*"` of the kernels to trace, and behind `pass:` of their passes, separated by commas.
+    codegen_output
+        Where the generated source of the first kernel is kept, to be read and edited; None for nowhere.
+    cached
+        `"trace"` runs the passes of a kernel from the cache again; with `"skip"` a line says that it is not traced.
+    max_lines
+        How many lines of a diff are printed at most; 0 for all.
+    on_conflict
+        What becomes of an edited source when the generated one has changed: `"regenerate"`, `"merge"`, `"keep"`, or
+        `"error"`.
+
+    Returns
+    -------
+    Session
+        `compiles`, `folder` and `report` say what was traced.
+
+    Raises
+    ------
+    ConfigError
+        An argument means nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import tilekit
+    >>> from tilekit import float32
+    >>> class Double(tilekit.Script):
+    ...     def __call__(self, x_ptr: ~float32):
+    ...         self.attrs.blocks = [1]
+    ...         self.attrs.warps = 1
+    ...         g = self.global_view(x_ptr, dtype=float32, shape=[32])
+    ...         self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) * 2.0, offsets=[0])
+    >>> with tempfile.TemporaryDirectory() as folder, tilekit.tracing("html", folder) as traced:
+    ...     Double().compile(tilekit.spec(float32, (32,)), device="cpu")
+    >>> [compile.kernel for compile in traced.compiles]
+    ['double']
+    """
+    session = Session(settings.resolve(_or_page(mode), dir, codegen_output, filter, cached, max_lines, on_conflict))
+    session.begin()
+    try:
+        yield session
+    finally:
+        session.end()
+
+
+def _or_page(mode: str | TraceMode | NotGiven | None) -> str | TraceMode | NotGiven | None:
+    """Who asks in a call wants a trace, also where the environment says nothing of it."""
+    is_told = bool(config.trace_variable(config.TRACE)[1])
+    return TraceMode.HTML if mode is NOT_GIVEN and not is_told else mode
