@@ -38,15 +38,16 @@ from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, messages, nvcc, nvrtc
 from tilekit.toolchain.binary import Options
-from tilekit.transforms import get_default_passes, run_passes
+from tilekit.transforms import Pipeline, get_default_passes, run_passes
 from tilekit.transforms.recorder import Recorder
 
 INCLUDE = Path(__file__).parent / "include"
 
 
-def optimize_program(prog: Program, sinks: Sequence[Sink] = ()) -> Program:
-    """The tile passes, in their order."""
-    return run_passes(prog, get_default_passes(), Fanout(sinks))
+def optimize_program(prog: Program, sinks: Sequence[Sink] = (), pipeline: Pipeline | None = None) -> Program:
+    """The tile passes, in their order; `pipeline` has a person's changes to them."""
+    default = get_default_passes()
+    return run_passes(prog, default if pipeline is None else pipeline.applied_to(default), Fanout(sinks))
 
 
 def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> LoweredModule:
@@ -62,12 +63,14 @@ def optimize_ir_module(module: IRModule, sinks: Sequence[Sink] = ()) -> IRModule
     return passes.optimize(module, Fanout(sinks))
 
 
-def generate_source(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> tuple[Source, LoweredModule]:
+def generate_source(
+    prog: Program, target: Target, sinks: Sequence[Sink] = (), pipeline: Pipeline | None = None
+) -> tuple[Source, LoweredModule]:
     """Everything up to the text of `source.cu`."""
     sink = Fanout(sinks)
     with step(sink, Stage.VERIFY, "verify", prog):
         verify(prog)
-    lowered = lower_program(optimize_program(prog, sinks), target, sinks)
+    lowered = lower_program(optimize_program(prog, sinks, pipeline), target, sinks)
     module = optimize_ir_module(lowered.module, sinks)
     with step(sink, Stage.CODEGEN, "print_module", module) as underway:
         source = printer.print_module(module)
@@ -82,6 +85,7 @@ def build_program(
     config: Config,
     sinks: Sequence[Sink] = (),
     on_stage: Callable[[str], None] = lambda _: None,
+    pipeline: Pipeline | None = None,
 ) -> CompiledProgram:
     """Compile a program for a target and a kind of device, or take it from the cache.
 
@@ -102,11 +106,13 @@ def build_program(
         Who is told about every pass.
     on_stage
         Called with a few words as each stage begins.
+    pipeline
+        A person's changes to the passes; nobody without them finds what they make.
     """
     text = str(prog)
-    found = compiled.find(text, target, device, config)
+    found = compiled.find(text, target, device, config, "" if pipeline is None else pipeline.key)
     if found is None or Fanout(sinks).traces:
-        found = _build(prog, text, target, device, config, sinks, on_stage, found)
+        found = _build(prog, text, target, device, config, sinks, on_stage, found, pipeline)
     edit = Fanout(sinks).codegen(found.source)
     return found if edit is None else build_edited(found, edit, target, device, config)
 
@@ -141,14 +147,15 @@ def _build(
     sinks: Sequence[Sink] = (),
     on_stage: Callable[[str], None] = lambda _: None,
     known: CompiledProgram | None = None,
+    pipeline: Pipeline | None = None,
 ) -> CompiledProgram:
     """Run the passes of a program, and compile what the cache does not have; `known` is what it has."""
     toolchain, cache = _toolchain(target, device, config), compiled.cache_of(config)
-    options = compiled.options_of(target, device, config)
     on_stage("passes")
     recorder = Recorder()
     told = _TileEdits([recorder, *sinks])
-    source, lowered = generate_source(prog, target, [told])
+    source, lowered = generate_source(prog, target, [told], pipeline)
+    options = compiled.options_of(target, device, config, "" if pipeline is None else pipeline.settled_key())
     if known is not None and not told.texts:
         return replace(known, recorder=recorder)
     key = compiled.key_of_program(text, {**options, **told.texts})
@@ -284,10 +291,10 @@ def _json(value: object) -> bytes:
     return (json.dumps(value) + "\n").encode()
 
 
-def record(prog: Program, target: Target) -> Recorder:
+def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> Recorder:
     """The passes of a program, without compiling: what a kernel from the cache shows when somebody looks."""
     recorder = Recorder()
-    generate_source(prog, target, [recorder])
+    generate_source(prog, target, [recorder], pipeline)
     return recorder
 
 

@@ -14,7 +14,12 @@ from tilekit.runtime import compiled
 if TYPE_CHECKING:
     from tilekit.jit.instance import JitInstance, Machine
 
-_NAMES = {"compiler": "the compiler's back end", "toolchain": "the toolchain", "dump_ir": "the option debug.dump_ir"}
+_NAMES = {
+    "compiler": "the compiler's back end",
+    "custom_passes": "custom passes",
+    "dump_ir": "the option debug.dump_ir",
+    "toolchain": "the toolchain",
+}
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,10 @@ def explain(instance: JitInstance, machine: Machine) -> Explanation:
         changed += _nearest(restart)
     if found is None:
         return Explanation(instance.instance_name, kept, False, tuple(changed), restart.untracked)
-    options = compiled.options_of(machine.target, machine.device.kind, machine.config)
-    has_binary = compiled.find(found.text, machine.target, machine.device.kind, machine.config) is not None
+    pipeline = "" if machine.pipeline is None else machine.pipeline.key
+    where = machine.target, machine.device.kind, machine.config, pipeline
+    options = compiled.options_of(*where)
+    has_binary = compiled.find(found.text, *where) is not None
     if not has_binary:
         changed += _other_options(found.text, options, machine)
     return Explanation(instance.instance_name, kept, has_binary, tuple(changed), restart.untracked)

@@ -33,19 +33,24 @@ if TYPE_CHECKING:
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.tuning.space import Space
     from tilekit.jit.tuning.table import Entry, Key
+    from tilekit.transforms.custom import Pipeline
 
-Where: TypeAlias = tuple[DeviceKind, int, Target, Config]
+Where: TypeAlias = "tuple[DeviceKind, int, Target, Config, Pipeline | None]"
 # a kernel that somebody traces may run an edit, and is none for anybody else: the number is the tracer's, or 0
 Kept: TypeAlias = tuple[Where, int]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a kernel is compiled for: where it runs, with which instruction set, under which options."""
+    """What a kernel is compiled for: where it runs, with which instruction set, under which options.
+
+    `pipeline` is the one that a person has changed, None the default one.
+    """
 
     device: Device
     target: Target
     config: Config
+    pipeline: Pipeline | None = None
 
 
 class JitInstance:
@@ -263,8 +268,13 @@ class JitInstance:
 
     def folder(self, machine: Machine, restart: Restart) -> ScriptFolder:
         """Where people find what was made of this specialization for a machine."""
-        options = (restart.key or self.instance_name, machine.target.name, machine.device.kind.value)
-        digest = key_of(dict(zip(("specialization", "target", "device"), options, strict=True)))
+        parts = {
+            "specialization": restart.key or self.instance_name,
+            "target": machine.target.name,
+            "device": machine.device.kind.value,
+            **({} if machine.pipeline is None else {"pipeline": machine.pipeline.key}),
+        }
+        digest = key_of(parts)
         script = snake_case(self.script_cls.__name__)
         return ScriptFolder(machine.config.cache_dir, script, self.instance_name.partition("-")[2], digest)
 
@@ -296,6 +306,7 @@ class JitInstance:
             "divisibility": self.key.divisibility(self.params),
             "target": machine.target.name,
             "device": machine.device.kind.value,
+            **({} if machine.pipeline is None else {"custom passes": str(machine.pipeline)}),
             "space": {", ".join(names): [repr(choice) for choice in choices] for names, choices in space.items()},
             "specialization": restart.key,
             "transpiled in every process because": restart.untracked,
@@ -316,7 +327,7 @@ class JitInstance:
 
 
 def _where(machine: Machine) -> Where:
-    return machine.device.kind, machine.device.index, machine.target, machine.config
+    return machine.device.kind, machine.device.index, machine.target, machine.config, machine.pipeline
 
 
 def _gpus() -> Sequence[Gpu]:

@@ -16,7 +16,7 @@ from tilekit import config, target
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import arguments, callsite, script_key, session
+from tilekit.jit import arguments, callsite, pipelines, script_key, session
 from tilekit.jit.dispatch import Dispatch
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
@@ -520,8 +520,9 @@ class InstantiatedScript:
 
     def _machine(self, device: Device | None, chosen: Target | None = None) -> Machine:
         device = device or Device(DeviceKind.CPU)
-        named = chosen or session.chosen_target() or self._target
-        return Machine(device, named or session.machine_target(device.index), config.resolve())
+        named, options = chosen or session.chosen_target() or self._target, config.resolve()
+        pipeline = pipelines.in_force(options.cache_dir)
+        return Machine(device, named or session.machine_target(device.index), options, pipeline)
 
     # ---------------------------------------------------------------- what hangs on the kernel that ran last
 

@@ -107,10 +107,13 @@ class Kernel:
             for watcher in watchers:
                 watcher.compiling(identity.script, name)
 
-        kind = machine.device.kind
+        kind, key = machine.device.kind, ""
+        if machine.pipeline is not None:  # its passes may have changed since somebody looked
+            machine = replace(machine, pipeline=machine.pipeline.now())
+            key = machine.pipeline.key
         made: CompiledProgram | None = None
         try:
-            found = compiled.find(specialized.text, machine.target, kind, machine.config)
+            found = compiled.find(specialized.text, machine.target, kind, machine.config, key)
             with observer.listening(identity, cached=found is not None) as sinks:
                 made = _compiled(found, specialized, machine, sinks, stage)
         except ToolchainError as error:
@@ -541,7 +544,7 @@ class Kernel:
         """The CUDA C that runs: generated, or edited by a person."""
         if self.compiled is None:
             drivers = importlib.import_module("tilekit.drivers")
-            return drivers.generate_source(self.program, self.machine.target)[0].text
+            return drivers.generate_source(self.program, self.machine.target, pipeline=self.machine.pipeline)[0].text
         return self.compiled.source
 
     @property
@@ -574,7 +577,7 @@ class Kernel:
         if self.compiled is not None and self.compiled.recorder is not None:
             return self.compiled.recorder
         drivers = importlib.import_module("tilekit.drivers")
-        return drivers.record(self.program, self.machine.target)
+        return drivers.record(self.program, self.machine.target, self.machine.pipeline)
 
     def page(self, name: str, make: Callable[[Recorder], str]) -> str:
         """A text made of its passes; of a kernel from the cache, the one that was made when it was compiled."""
@@ -606,6 +609,8 @@ class Kernel:
             parts.insert(1, f"edit {self.edit_state}")
         changed = len(self.changed_passes)
         parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")
+        if self.machine.pipeline is not None:
+            parts.append(f"custom passes: {self.machine.pipeline}")
         if self.compiled is not None:
             facts = self.compiled.facts
             if facts.registers is not None:
@@ -640,7 +645,7 @@ def _compiled(
     if found is None or Fanout(sinks).traces:
         # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")
-        return drivers.build_program(specialized.program, *where, sinks, on_stage=on_stage)
+        return drivers.build_program(specialized.program, *where, sinks, on_stage, machine.pipeline)
     edit = Fanout(sinks).codegen(found.source)
     if edit is None:
         return found
@@ -652,4 +657,5 @@ def _show_passes(identity: Identity, specialized: Specialized, machine: Machine)
     if observer.tracing(identity.script):
         with observer.listening(identity, cached=False) as sinks:
             tracing = [sink for sink in sinks if sink.traces]
-            importlib.import_module("tilekit.drivers").generate_source(specialized.program, machine.target, tracing)
+            drivers = importlib.import_module("tilekit.drivers")
+            drivers.generate_source(specialized.program, machine.target, tracing, machine.pipeline)

@@ -178,8 +178,8 @@ def check_runner(
     return CheckRunner(kernel, config, waits="tk::lock_semaphore" in source)
 
 
-def options_of(target: Target, device: DeviceKind, config: Config) -> dict[str, str]:
-    """What a compile depends on beside its program."""
+def options_of(target: Target, device: DeviceKind, config: Config, pipeline: str = "") -> dict[str, str]:
+    """What a compile depends on beside its program; `pipeline` is the key of a person's changes to the passes."""
     return {
         "target": target.name,
         "device": device.value,
@@ -187,6 +187,7 @@ def options_of(target: Target, device: DeviceKind, config: Config) -> dict[str, 
         "ptxas_optimization": str(not config.disable_ptxas_opt),
         "dump_ir": str(config.dump_ir),
         "compiler": fingerprint.compiler(config.cache_dir).backend,
+        **({"custom_passes": pipeline} if pipeline else {}),
     }
 
 
@@ -207,9 +208,9 @@ def key_of_program(text: str, options: Mapping[str, str]) -> str:
     return key_of({"program": text, **options})
 
 
-def find(text: str, target: Target, device: DeviceKind, config: Config) -> CompiledProgram | None:
+def find(text: str, target: Target, device: DeviceKind, config: Config, pipeline: str = "") -> CompiledProgram | None:
     """The program with this text, if it was compiled before for the same target, device, toolchain and options."""
-    entry = cache_of(config).lookup(key_of_program(text, options_of(target, device, config)))
+    entry = cache_of(config).lookup(key_of_program(text, options_of(target, device, config, pipeline)))
     return None if entry is None else of_entry(entry, cached=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -125,19 +126,32 @@ class Space:
     ) -> Iterator[Candidate]:
         """Compile what is not compiled yet; each candidate comes when it is known what became of it.
 
-        What the cache has starts no process. An executor also makes the trial, where it has a GPU.
+        What the cache has starts no process, and neither does what a person's passes compile. An executor also makes
+        the trial, where it has a GPU.
         """
         restart = self.instance.restart(self.machine.config)
         settled: list[Candidate] = []
         limit = min(jobs or self.machine.config.parallel_workers, self.machine.config.parallel_workers)
         workers = build.workers_for(len(self.waiting), limit)
         missing = self._missing(restart, settled, executor is not None, trial)
-        for number, answer in build.compile_all(missing, workers, executor):
+        if self.machine.pipeline is None:
+            answers = build.compile_all(missing, workers, executor)
+        else:  # no other process has a person's passes
+            answers = ((number, self._compile_here(self.candidates[number], restart)) for number, _ in missing)
+        for number, answer in answers:
             while settled:
                 yield settled.pop(0)
             self._take(self.candidates[number], answer, restart)
             yield self.candidates[number]
         yield from settled
+
+    def _compile_here(self, candidate: Candidate, restart: Restart) -> Answer:
+        begin, error = time.perf_counter(), None
+        try:
+            candidate.program = self.instance.kernel(self.machine, candidate.number, restart).compiled
+        except TilekitError as raised:
+            error = raised
+        return Answer(time.perf_counter() - begin, error)
 
     def _missing(
         self, restart: Restart, settled: list[Candidate], travels: bool, trial: Trial | None
@@ -174,7 +188,8 @@ class Space:
 
     def _find(self, found: Specialized) -> CompiledProgram | None:
         machine = self.machine
-        return compiled.find(found.text, machine.target, machine.device.kind, machine.config)
+        pipeline = "" if machine.pipeline is None else machine.pipeline.now().key
+        return compiled.find(found.text, machine.target, machine.device.kind, machine.config, pipeline)
 
     def _take(self, candidate: Candidate, answer: Answer, restart: Restart) -> None:
         candidate.compile_seconds, candidate.ran = answer.seconds, answer.ran
@@ -187,7 +202,7 @@ class Space:
             return
         found = self.instance.specialized(candidate.number, restart)
         assert isinstance(found, Specialized)
-        candidate.program = self._find(found)
+        candidate.program = candidate.program or self._find(found)
         if candidate.program is None and answer.files is not None:
             config = self.machine.config
             entry = ProgramCache(config.cache_dir, config.cache_limit).publish(answer.key, answer.files)

@@ -124,6 +124,8 @@ def holds_for(machine: Machine) -> dict[str, str]:
     else:
         facts["gpu"] = "none: an estimate by the simulator's counters"
     facts["compiler"] = fingerprint.compiler(machine.config.cache_dir).backend[:16]
+    if machine.pipeline is not None:
+        facts["custom passes"] = machine.pipeline.key
     return facts
 
 
