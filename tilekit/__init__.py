@@ -308,8 +308,8 @@ __all__ = [
     "void_p",
 ]
 
-# what a helper method takes and what layouts are made of bring the compiler, and a trace brings its tool: they are loaded
-# where a script names them
+# what a helper method takes and what layouts are made of bring the compiler, and a trace brings its tool: loaded late,
+# by the script that names them
 _LATER = {
     "Dim3": "tilekit.lang.attributes",
     "GlobalTensor": "tilekit.ir.tensor",
