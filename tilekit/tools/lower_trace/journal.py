@@ -276,9 +276,9 @@ class Run:
             case "pass_end":
                 step = self._step(entry)
                 step.status, step.after = Status.DONE, entry["after"]
-                step.changed, step.rebuilt = entry["changed"], entry["rebuilt"]
+                step.changed, step.rebuilt = entry["changed"], entry.get("rebuilt", False)
                 step.ns, step.self_ns = entry["ns"], entry["self_ns"]
-                step.added, step.removed = entry["add"], entry["del"]
+                step.added, step.removed = entry.get("add", 0), entry.get("del", 0)
             case "pass_fail":
                 step = self._step(entry)
                 step.status = Status(entry["status"])
@@ -359,16 +359,17 @@ def begin_entry(step: Step) -> Entry:
 
 
 def end_entry(step: Step) -> Entry:
-    return {
+    """Most steps change nothing; what is so for each of them is left out."""
+    entry = {
         **_at("pass_end", step),
         "after": step.after,
         "changed": step.changed,
-        "rebuilt": step.rebuilt,
         "ns": step.ns,
         "self_ns": step.self_ns,
-        "add": step.added,
-        "del": step.removed,
     }
+    if step.changed:
+        return {**entry, "add": step.added, "del": step.removed}
+    return {**entry, "rebuilt": True} if step.rebuilt else entry
 
 
 def fail_entry(step: Step, failure: Failure) -> Entry:

@@ -138,7 +138,7 @@ class Recording:
                 from_cache=from_cache,
             )
             self.run.compiles.append(made)
-            self._tell([journal.compile_entry(made)], made)
+            self.write(made, None, [journal.compile_entry(made)])
         return CompileSink(self, made, phase, takes_pass)
 
     def close(self) -> None:
