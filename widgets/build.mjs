@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const panels = ["bar", "passes", "source"];
+const panels = ["bar", "passes", "report", "source"];
 const inputs = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"];
 
 /** Every file under a folder, with `/` in its name, in the order of its bytes. */

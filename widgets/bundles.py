@@ -16,7 +16,7 @@ import sysconfig
 
 WIDGETS = pathlib.Path(__file__).parent
 STATIC = WIDGETS.parent / "tilekit" / "static"
-BUNDLES = tuple(f"{name}{suffix}" for name in ("bar", "passes", "source") for suffix in (".css", ".js"))
+BUNDLES = tuple(f"{name}{suffix}" for name in ("bar", "passes", "report", "source") for suffix in (".css", ".js"))
 # npm and node are looked for first where pip puts programs, which need not be on the PATH
 _PATH = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
 _BESIDE_SRC = ("build.mjs", "package-lock.json", "package.json", "tsconfig.json")

@@ -56,9 +56,9 @@ def _trace_text(recorder: Any, printer: Any, cycle: bool) -> None:
 
 def _trace_live(recorder: Any, keep: Callable[[Panel], None]) -> None:
     """The panel, below what the file keeps of it; in the page it folds that to its line."""
-    steps = Steps(recorder)
-    changed = sum(entry["status"] == "changed" for entry in steps.overview())
-    line = f"{len(steps)} steps · {changed} {'pass' if changed == 1 else 'passes'} changed the program"
+    steps = Steps(recorder, "the kernel")
+    changed = len(steps.changed)
+    line = f"{len(steps.steps)} steps · {changed} {'pass' if changed == 1 else 'passes'} changed the program"
     copy = f"<details><summary>{line}</summary>{static.passes(recorder)}</details>"
     display({"text/plain": steps.plain(), "text/html": static.frame(copy)}, raw=True)
     panel = PassPanel("the kernel", steps)

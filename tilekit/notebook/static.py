@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.progress import Underway
-from tilekit.notebook.panels.steps import Steps
+from tilekit.notebook.panels.steps import Steps, milliseconds, words
 from tilekit.textdiff import Kind
 
 if TYPE_CHECKING:
@@ -130,22 +130,18 @@ def passes(recorder: Recorder) -> str:
     steps = Steps(recorder)
     left = MAX_ROWS
     parts: list[str] = []
-    for index, entry in enumerate(steps.overview()):
-        if entry["status"] != "changed":
-            parts.append(f'<div style="padding-left:14px;{_MUTED}">{index + 1:02} {escape(_unchanged(entry))}</div>')
+    for number, step in enumerate(steps.steps, start=1):
+        time = f"{milliseconds(step):.1f} ms"
+        if what := words(step):
+            line = escape(f"{step.title} · {what} · {time}")
+            parts.append(f'<div style="padding-left:14px;{_MUTED}">{number:02} {line}</div>')
             continue
-        rows = changed_rows(*steps.sides(index))
-        balance = f'<span style="{_GREEN}">+{entry["added"]}</span> <span style="{_RED}">−{entry["removed"]}</span>'
-        time = _muted(f"{entry['ms']:.1f} ms")
-        title = f"{index + 1:02} <b>{escape(entry['name'])}</b> {balance} {time}"
+        rows = changed_rows(*steps.sides(step))
+        balance = f'<span style="{_GREEN}">+{step.added}</span> <span style="{_RED}">−{step.removed}</span>'
+        title = f"{number:02} <b>{escape(step.title)}</b> {balance} {_muted(time)}"
         parts.append(f"<details><summary>{title}</summary>{_side_by_side(rows, left)}</details>")
         left = max(0, left - len(rows))
     return f'<div style="margin-left:14px">{"".join(parts)}</div>'
-
-
-def _unchanged(entry: dict[str, Any]) -> str:
-    what = {"same": "no change", "translated": f"into {entry['language']}", "failed": f"failed: {entry['error']}"}
-    return f"{entry['name']} · {what[entry['status']]} · {entry['ms']:.1f} ms"
 
 
 @dataclass(frozen=True)

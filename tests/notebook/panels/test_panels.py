@@ -31,19 +31,13 @@ def source(**callbacks) -> SourcePanel:
     return SourcePanel("Softmax", "int x;\n", **asked)
 
 
-def test_the_pass_panel_opens_at_the_first_change():
-    panel = PassPanel("Softmax", steps())
-    assert [entry["name"] for entry in panel.passes] == ["same", "change"]
-    assert panel.index == 1
-
-
-def test_the_pass_panel_sends_one_pass_for_each_that_is_asked_for(monkeypatch):
-    panel = PassPanel("Softmax", steps())
+def test_the_pass_panel_hands_over_its_journal_when_it_is_asked(monkeypatch):
+    panel = PassPanel("Softmax", shown := steps())
     sent = []
-    monkeypatch.setattr(panel, "send", sent.append)
-    panel._handle_custom_msg({"kind": "pass", "index": 1}, [])
-    (message,) = sent
-    assert (message["index"], message["after"], message["old"]) == (1, "a\nc\nd", ["b"])
+    monkeypatch.setattr(panel, "send", lambda content, buffers: sent.append(buffers))
+    assert panel.get_state()["view"] == ""
+    panel._handle_custom_msg({"kind": "journal"}, [])
+    assert sent == [[shown.packed]]
 
 
 def test_every_panel_is_also_plain_text():

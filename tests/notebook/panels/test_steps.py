@@ -3,10 +3,11 @@
 
 import json
 import random
+import zlib
 
 from tilekit.events import Stage
-from tilekit.notebook.panels.steps import Steps
-from tilekit.textdiff import Kind
+from tilekit.notebook.panels.steps import Steps, kind, milliseconds, words
+from tilekit.tools.lower_trace.journal import Head, Run
 from tilekit.transforms.recorder import Recorder
 
 
@@ -41,55 +42,54 @@ def recorded() -> tuple[Recorder, list[Text]]:
     return recorder, [first, second, source]
 
 
-def rebuilt(message: dict) -> str:
-    """The old text as the front end puts it together."""
-    old, after, before = iter(message["old"]), message["after"].split("\n"), []
-    for kind, _, right, count in message["runs"]:
-        if kind == Kind.SAME:
-            before += after[right : right + count]
-        elif kind != Kind.ADDED:
-            before += [next(old) for _ in range(count)]
-    return "\n".join(before)
+def read(journal: str) -> Run:
+    head, *entries = map(json.loads, journal.splitlines())
+    run = Run(Head(**{name: value for name, value in head.items() if name != "k"}))
+    for entry in entries:
+        run.feed(entry)
+    return run
 
 
 def test_each_step_says_what_became_of_the_program():
-    recorder, _ = recorded()
-    one, two, last = Steps(recorder).overview()
-    assert (one["name"], one["status"], one["added"], one["removed"]) == ("one", "changed", 1, 1)
-    assert one["ms"] == 2.0
-    assert (two["status"], two["added"], two["removed"]) == ("same", 0, 0)
-    assert (last["status"], last["language"]) == ("translated", "CUDA C")
-
-
-def test_a_message_holds_the_new_text_and_of_the_old_one_what_differs():
     recorder, (first, second, source) = recorded()
     steps = Steps(recorder)
-    message = steps.message(0)
-    assert message["after"] == second
-    assert rebuilt(message) == first
-    assert len(message["old"]) == 1
-    assert steps.message(1)["old"] == []
-    assert (rebuilt(steps.message(2)), steps.message(2)["after"]) == (second, source)
-    json.dumps([steps.message(index) for index in range(3)])
+    one, two, last = steps.steps
+    assert (one.name, kind(one), one.added, one.removed, milliseconds(one)) == ("one", "changed", 1, 1, 2.0)
+    assert (kind(two), two.added, two.removed) == ("same", 0, 0)
+    assert (kind(last), words(last)) == ("translated", "into CUDA C")
+    assert list(steps.changed) == [one]
+    assert ["\n".join(side) for side in steps.sides(one)] == [first, second]
+    assert ["\n".join(side) for side in steps.sides(last)] == [second, source]
+
+
+def test_the_journal_is_that_of_a_traced_run():
+    recorder, (first, second, source) = recorded()
+    steps = Steps(recorder, "Softmax")
+    run = read(steps.journal)
+    assert [compile.kernel for compile in run.compiles] == ["Softmax"]
+    assert run.ended
+    assert [(run.text(step.before), run.text(step.after)) for step in run.compiles[0].steps] == [
+        (first, second),
+        (second, second),
+        (second, source),
+    ]
+    assert zlib.decompress(steps.packed, -zlib.MAX_WBITS).decode() == steps.journal
 
 
 def test_a_program_is_printed_once_however_often_it_is_looked_at():
     recorder, texts = recorded()
     steps = Steps(recorder)
     for _ in range(3):
-        steps.overview()
-        for index in range(3):
-            steps.message(index)
+        assert steps.plain()
+        assert steps.packed
     assert [text.printed for text in texts] == [1, 1, 1]
 
 
 def test_a_pass_that_failed_says_of_what():
     recorder, _ = recorded()
     recorder.fail(Stage.TILE, "three", ValueError("no layout for t_3"))
-    steps = Steps(recorder)
-    entry = steps.overview()[-1]
-    assert (entry["status"], entry["error"]) == ("failed", "ValueError: no layout for t_3")
-    assert steps.message(3)["after"] == ""
+    *_, last = Steps(recorder).steps
+    assert (kind(last), words(last)) == ("failed", "failed: ValueError: no layout for t_3")
 
 
 def test_the_plain_text_names_every_step():

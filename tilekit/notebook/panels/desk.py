@@ -77,7 +77,7 @@ class Desk:
     def _make(self, kind: str, index: int) -> Panel:
         kernel, name = self.kernels[index], self.names[index]
         if kind == "passes":
-            return PassPanel(name, Steps(kernel.trace))
+            return PassPanel(name, Steps(kernel.trace, name))
         source = SourceDesk(kernel, name, self, self._drafts.get(kernel.identity))
         self._sources.append(source)
         return source.panel

@@ -1,108 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a compile as the panel of passes receives them: a list of them all, the texts of one at a time."""
+"""The steps of a compile for those who look at them: as a journal, which the viewer reads, and in plain lines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from tilekit import textdiff
-from tilekit.events import Stage
+import os
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # in earnest it would bring the compiler
-    from tilekit.transforms.recorder import Recorder, Step
+    from tilekit.tools.lower_trace.journal import Run, Step
+    from tilekit.tools.lower_trace.recording import Event
+    from tilekit.transforms.recorder import Recorder
 
-# what the result of a stage is written in
-_LANGUAGES = {
-    Stage.VERIFY: "Tile IR",
-    Stage.TILE: "Tile IR",
-    Stage.LOWER: "Hidet IR",
-    Stage.HIDET: "Hidet IR",
-    Stage.CODEGEN: "CUDA C",
-    Stage.HOST: "machine code",
-    Stage.PTX: "PTX",
-    Stage.PTXAS: "machine code",
-    Stage.SASS: "SASS",
-}
-# where the result is written in another language there is nothing to compare
-_TRANSLATIONS = {Stage.LOWER, Stage.CODEGEN, Stage.HOST, Stage.PTX, Stage.PTXAS, Stage.SASS}
+# what becomes machine code is no text
+_ASSEMBLED = ("ptxas", "host")
+_LANGUAGES = {"tile": "Tile IR", "hidet": "Hidet IR", "cuda": "CUDA C", "ptx": "PTX", "sass": "SASS"}
 
 
 class Steps:
-    """Texts are printed and compared when they are asked for, and once: what a pass made is what the next one took."""
+    """Texts are printed and compared when somebody looks, and once: what a pass made is what the next one took."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._steps = tuple(recorder.steps)
-        self._lines: dict[int, list[str]] = {}
+    def __init__(self, recorder: Recorder, kernel: str = "") -> None:
+        self._recorder = recorder
+        self._kernel = kernel
 
-    def __len__(self) -> int:
-        return len(self._steps)
+    @cached_property
+    def journal(self) -> str:
+        """What a traced run would have written of this compile."""
+        return "".join(f"{line}\n" for line in self._recorded[1])
 
-    def overview(self) -> list[dict[str, Any]]:
-        """What the list at the side shows of each step."""
-        return [self._entry(step) for step in self._steps]
+    @cached_property
+    def packed(self) -> bytes:
+        """The journal as the viewer unpacks it."""
+        from tilekit.tools.lower_trace import page
 
-    def message(self, index: int) -> dict[str, Any]:
-        """One step's text: the new one in full, of the old one what differs."""
-        step = self._steps[index]
-        before, after = self._sides_of(step)
-        if step.stage in _TRANSLATIONS:
-            runs = [textdiff.Run(textdiff.Kind.REMOVED, 0, 0, len(before))]
-        else:
-            runs = textdiff.align(before, after)
-        return {
-            "kind": "pass",
-            "index": index,
-            "runs": [(int(run.kind), run.left, run.right, run.count) for run in runs],
-            "old": [line for run in runs if run.kind in _OLD for line in before[run.left : run.left + run.count]],
-            "after": "\n".join(after),
-        }
+        return page.deflated(self.journal)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self._recorded[0].compiles[0].steps
+
+    @property
+    def changed(self) -> Sequence[Step]:
+        """The passes that changed the program."""
+        return [step for step in self.steps if kind(step) == "changed"]
+
+    def sides(self, step: Step) -> tuple[list[str], list[str]]:
+        """The lines of one step before and after."""
+        run = self._recorded[0]
+        before, after = ([] if text is None else run.lines(text) for text in (step.before, step.after))
+        return before, after
 
     def plain(self) -> str:
         """All steps as plain text, a line each."""
-        return "\n".join(_line(entry) for entry in self.overview())
+        return "\n".join(map(_line, self.steps))
 
-    def _entry(self, step: Step) -> dict[str, Any]:
-        status, added, removed = self._status(step)
-        return {
-            "name": step.name,
-            "language": _LANGUAGES[step.stage],
-            "status": status,
-            "added": added,
-            "removed": removed,
-            "ms": 1e3 * step.seconds,
-            "error": "" if step.error is None else f"{type(step.error).__name__}: {step.error}",
-        }
+    @cached_property
+    def _recorded(self) -> tuple[Run, list[str]]:
+        """The compile as a run of its own, and its lines."""
+        from tilekit.tools.lower_trace.journal import Head
+        from tilekit.tools.lower_trace.recording import Recording
 
-    def _status(self, step: Step) -> tuple[str, int, int]:
-        if step.error is not None:
-            return "failed", 0, 0
-        if step.stage in _TRANSLATIONS:
-            return "translated", 0, 0
-        if not step.changed:
-            return "same", 0, 0
-        return "changed", *textdiff.counts(*self._sides_of(step))
-
-    def sides(self, index: int) -> tuple[list[str], list[str]]:
-        """The lines of one step before and after."""
-        return self._sides_of(self._steps[index])
-
-    def _sides_of(self, step: Step) -> tuple[list[str], list[str]]:
-        # the steps keep the objects alive, so that their ids stay theirs
-        if id(step.before) not in self._lines:
-            self._lines[id(step.before)] = step.before_text.splitlines()
-        if id(step.after) not in self._lines:
-            self._lines[id(step.after)] = step.after_text.splitlines()
-        return self._lines[id(step.before)], self._lines[id(step.after)]
+        lines = _Lines()
+        head = Head(version="", script="", argv=(), cwd="", pid=os.getpid(), rank=None, started="", mode="html")
+        recording = Recording(head, [lines], warn=warnings.warn)
+        sink = recording.compile(self._kernel)
+        for step in self._recorder.steps:
+            sink.begin(step.stage, step.name, step.before)
+            for key, value in step.notes.items():
+                sink.note(key, value)
+            if step.error is None:
+                sink.end(step.stage, step.name, step.before, step.after, step.seconds)
+            else:
+                sink.fail(step.stage, step.name, step.error)
+        sink.done(None)
+        recording.close()
+        return recording.run, lines.heard
 
 
-_OLD = {textdiff.Kind.EDITED, textdiff.Kind.REMOVED, textdiff.Kind.REPLACED}
+class _Lines:
+    """Keeps what is recorded."""
+
+    on_disk = False
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def hear(self, event: Event) -> None:
+        self.heard += event.lines
+
+    def close(self) -> None:
+        pass
+
+    let_go = close
 
 
-def _line(entry: dict[str, Any]) -> str:
-    what = {
-        "changed": f"+{entry['added']} -{entry['removed']}",
-        "same": "no change",
-        "translated": f"into {entry['language']}",
-        "failed": entry["error"],
-    }
-    return f"{entry['language']:8} {entry['name']:24} {what[entry['status']]:>12} {entry['ms']:9.2f} ms"
+def kind(step: Step) -> str:
+    """What became of the program in this step, in a word."""
+    if step.failure is not None:
+        return "failed"
+    if step.is_translation or step.base_phase in _ASSEMBLED:
+        return "translated"
+    return "changed" if step.changed else "same"
+
+
+def words(step: Step) -> str:
+    """The same in a few words, but for a change, which is better said in signs."""
+    made = "machine code" if step.base_phase in _ASSEMBLED else _LANGUAGES[step.language]
+    failure = "" if step.failure is None else f"failed: {step.failure.type}: {step.failure.message}"
+    return {"same": "no change", "translated": f"into {made}", "failed": failure}.get(kind(step), "")
+
+
+def milliseconds(step: Step) -> float:
+    return (step.ns or 0) / 1e6
+
+
+def _line(step: Step) -> str:
+    what = words(step) or f"+{step.added} -{step.removed}"
+    return f"{_LANGUAGES[step.language]:8} {step.title:24} {what:>12} {milliseconds(step):9.2f} ms"

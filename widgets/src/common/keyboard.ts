@@ -17,10 +17,11 @@ export function isTyping(event: Event): boolean {
 }
 
 /** Keep unmodified keys in `root`, and hand those that nobody is typing with to `onKey`, which says whether it used it. */
-export function keepKeys(root: HTMLElement, onKey: (key: string, event: KeyboardEvent) => boolean, signal: AbortSignal): void {
+export function keepKeys(root: HTMLElement | Document, onKey: (key: string, event: KeyboardEvent) => boolean, signal: AbortSignal): void {
   root.addEventListener(
     "keydown",
-    (event) => {
+    (pressed) => {
+      const event = pressed as KeyboardEvent;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       event.stopPropagation();
       if (!isTyping(event) && onKey(event.key, event)) event.preventDefault();

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of the viewer, where they act and where they are explained.
+import { button, el } from "../common/dom.ts";
+import type { Run } from "./journal.ts";
+import { command } from "./cards.ts";
+
+export type KeyHelp = [keys: string, what: string];
+
+export const KEYS: readonly KeyHelp[] = [
+  ["j k", "next, previous pass that did something"],
+  ["J K", "next, previous pass of the list"],
+  ["[ ]", "previous, next phase"],
+  ["/", "find in this text and in all passes"],
+  ["c", "list only passes that did something"],
+  ["b", "blame: which pass made each line"],
+  ["x", "mark a pass, then compare another with it"],
+  ["y Y", "copy the text after, before"],
+  ["s", "fold the list away"],
+  ["?", "this help"],
+  ["Esc", "leave what is open"],
+];
+
+/** The help: every key, and which run this is. */
+export function helpDialog(keys: readonly KeyHelp[], runs: readonly Run[], onClose: () => void): HTMLElement {
+  const list = el("dl", "tk-help-keys");
+  for (const [names, what] of keys) {
+    list.append(el("dt", "", names.split(" ").map((name) => el("kbd", "", [name]))), el("dd", "", [what]));
+  }
+  const facts = runs.filter(({ line }) => line.script).map((run) => runFacts(run));
+  const close = button("Close", "Close the help (Esc)", onClose);
+  return el("div", "tk-help", [el("div", "tk-help-head", [el("b", "", ["Keys"]), el("span", "tk-grow"), close]), list, ...facts], {
+    role: "dialog",
+    "aria-label": "Help",
+  });
+}
+
+function runFacts(run: Run): HTMLElement {
+  const { script, started, version, pid, rank } = run.line;
+  const facts = [started.replace("T", " ").replace(/\.\d+Z$/, " UTC"), `tilekit ${version}`, `process ${pid}`, rank === null ? "" : `rank ${rank}`];
+  return el("div", "tk-help-run", [el("b", "", [script]), ` ${facts.filter(Boolean).join(" · ")}`, el("pre", "", [command(run)])]);
+}
