@@ -69,6 +69,8 @@ CODEGEN: dict[str, str] = {
     "TK410": "custom pass failed",
     "TK411": "custom pass breaks the program",
     "TK412": "pass cannot be placed",
+    "TK413": "step cannot be made a test",
+    "TK414": "compile has no such step",
     "TK420": "generated source is empty",
     "TK421": "edited source lacks its kernel",
     "TK422": "edited and generated source have both changed",

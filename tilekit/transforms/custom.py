@@ -21,12 +21,12 @@ from tilekit.diag import sources, suggest
 from tilekit.diag.errors import PassError, TilekitError
 from tilekit.diag.sources import Located, Location
 from tilekit.diag.span import Span
-from tilekit.events import Sink
+from tilekit.events import BY_HAND, Sink, Stage, step
 from tilekit.ir.functors import IRRewriter, watched_by
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import InstStmt, Stmt
 from tilekit.ir.tools.verifier import verify
-from tilekit.transforms.base import SILENT, Pass
+from tilekit.transforms.base import Pass
 from tilekit.transforms.visits import Visits, is_ours
 
 
@@ -180,8 +180,23 @@ class Custom(Pass):
     def name(self) -> str:
         return self.own.name
 
-    def process_program(self, prog: Program, sink: Sink = SILENT) -> Program:
+    def __call__(self, prog: Program, sink: Sink = BY_HAND, *, check: bool = True) -> Program:
+        """Run the pass, tell `sink` also what its methods did, and verify what came out, whatever `check` says."""
         watch = Visits(_whole(self.own))
+        with step(sink, Stage.TILE, self.name, prog) as underway:
+            made = self._watched(prog, sink, watch)
+            underway.made(made)
+            if made is not prog:
+                try:
+                    verify(made)
+                except Exception as error:
+                    raise _breaks(self.own, error, watch.behind(_at_fault(made), prog, made)) from error
+            file, line = sources.display_name(watch.whole.co_filename), sources.def_line(watch.whole)
+            sink.note("custom", {"name": self.name, "class": type(self.own).__qualname__, "file": file, "line": line})
+            sink.note("visits", watch.note(prog, made))
+        return made
+
+    def _watched(self, prog: Program, sink: Sink, watch: Visits) -> Program:
         try:
             with watched_by(watch):
                 made = self.own.process_program(prog, sink)
@@ -189,14 +204,6 @@ class Custom(Pass):
                 raise TypeError(f"process_program returned {made!r}, not a Program")
         except Exception as error:
             raise _failed(self.own, error, watch.whole) from error
-        if made is not prog:
-            try:
-                verify(made)
-            except Exception as error:
-                raise _breaks(self.own, error, watch.behind(_at_fault(made), prog, made)) from error
-        file, line = sources.display_name(watch.whole.co_filename), sources.def_line(watch.whole)
-        sink.note("custom", {"name": self.name, "class": type(self.own).__qualname__, "file": file, "line": line})
-        sink.note("visits", watch.note(prog, made))
         return made
 
 

@@ -3,24 +3,34 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
 
 from tilekit import textdiff
+from tilekit.diag import suggest
+from tilekit.diag.errors import PassError
 from tilekit.events import Null, Stage
 from tilekit.ir.tensor import SharedTensor
 from tilekit.lowir import module_text
 from tilekit.lowir.nodes import IRModule
+from tilekit.transforms import tile_test
 from tilekit.transforms.layout_inference import Choice, LayoutTrail
 
 # where one language becomes another there is nothing to compare
 _PASSES = (Stage.TILE, Stage.HIDET)
+_HEADING = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass: the very objects before and after it; `error` is what it died of."""
+    """One pass: the very objects before and after it; `error` is what it died of.
+
+    `notes` are what the pass told of itself: `custom` that it is a person's, `visits` which method changed which line.
+    """
 
     stage: Stage
     name: str
@@ -28,6 +38,7 @@ class Step:
     after: object
     seconds: float
     error: BaseException | None = None
+    notes: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def is_pass(self) -> bool:
@@ -48,8 +59,44 @@ class Step:
         return text_of(self.after)
 
     def diff(self) -> str:
-        """The lines that the pass took away and those that it added, with some around them."""
-        return "\n".join(textdiff.unified(self.before_text.splitlines(), self.after_text.splitlines(), context=2))
+        """The lines that the pass took away and those that it added, with some around them.
+
+        Of a person's pass each heading names the methods that did it.
+        """
+        lines = textdiff.unified(self.before_text.splitlines(), self.after_text.splitlines(), context=2)
+        return "\n".join(f"{line}{self._methods(line)}" for line in lines)
+
+    def _methods(self, heading: str) -> str:
+        found, told = _HEADING.fullmatch(heading), cast("dict[str, Any] | None", self.notes.get("visits"))
+        if found is None or told is None:
+            return ""
+        left, left_count, right, right_count = (int(number or 1) for number in found.groups())
+        stretches = ((told["before"], left, left_count), (told["after"], right, right_count))
+        numbers = {of for pairs, at, count in stretches for line, of in pairs if at - 1 <= line < at - 1 + count}
+        return "".join(f" {told['methods'][number]['name']}" for number in sorted(numbers))
+
+    def save_test(self, path: str | os.PathLike[str]) -> Path:
+        """Write the step as a test: a `.tile` file as those in `tests/transforms`, which passes as it is written.
+
+        A file that is there gains a case, unless it has this one already.
+
+        Parameters
+        ----------
+        path
+            Where to write; the name of the pass stands in the file.
+
+        Raises
+        ------
+        PassError
+            TK413 if this is no tile pass that ended well.
+        """
+        if self.stage is not Stage.TILE or self.error is not None:
+            raise PassError("TK413", f"{self.name} is no tile pass that ended well, so there is no test to write")
+        case, file = tile_test.text(self.name, self.before_text, self.after_text), Path(path)
+        before = file.read_text() if file.exists() else ""
+        if case not in before:
+            file.write_text(f"{before.rstrip()}\n\n{case}" if before.strip() else case)
+        return file
 
 
 class Recorder(Null):
@@ -58,15 +105,41 @@ class Recorder(Null):
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.notes: dict[str, object] = {}
+        # the notes of each step that has begun
+        self._open: list[dict[str, object]] = []
+
+    def begin(self, stage: Stage, name: str, before: object) -> None:
+        self._open.append({})
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
-        self.steps.append(Step(stage, name, before, after, seconds))
+        self.steps.append(Step(stage, name, before, after, seconds, notes=self._close()))
 
     def fail(self, stage: Stage, name: str, error: BaseException) -> None:
-        self.steps.append(Step(stage, name, None, None, 0.0, error))
+        self.steps.append(Step(stage, name, None, None, 0.0, error, self._close()))
+
+    def _close(self) -> dict[str, object]:
+        # who only tells of the ends of steps has no notes
+        return self._open.pop() if self._open else {}
 
     def note(self, key: str, value: object) -> None:
         self.notes[key] = value
+        if self._open:
+            self._open[-1][key] = value
+
+    def step(self, name: str) -> Step:
+        """The step of this name; `analyze_scalar#2` is the second one.
+
+        Raises
+        ------
+        PassError
+            TK414 if there is none.
+        """
+        plain, _, number = name.partition("#")
+        found = [step for step in self.steps if step.name == plain][int(number or 1) - 1 :][:1]
+        if not found:
+            near = suggest(plain, {step.name for step in self.steps})
+            raise PassError("TK414", f"the compile has no step {name}", help=near and f"did you mean {near}?")
+        return found[0]
 
     @property
     def changed(self) -> tuple[Step, ...]:
