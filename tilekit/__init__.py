@@ -318,6 +318,7 @@ _LATER = {
     "SharedLayout": "tilekit.ir.layout.shared_layout",
     "SharedTensor": "tilekit.ir.tensor",
     "passes": "tilekit.jit.pipelines",
+    "tracing": "tilekit.tools.lower_trace.session",
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tilekit.diag import TilekitError
 from tilekit.events import CLEAN, Edited, Null, Stage
-from tilekit.tools.lower_trace.edit_table import Policy
+from tilekit.tools.lower_trace.edit_table import Policy, Tag
 from tilekit.tools.lower_trace.edits import Decision, EditFolder
 
 
@@ -98,5 +98,7 @@ class EditSink(Null):
         return None if state == CLEAN else Edited(decision.text, str(self.folder.working), state)
 
     def _tell(self, decision: Decision) -> None:
-        for line in decision.messages:
-            self._say(line)
+        """Say what happened to an edit; that there is a source to edit, who asked for it says with the compile."""
+        if decision.tag is not Tag.INIT:
+            for line in decision.messages:
+                self._say(line)
