@@ -372,7 +372,7 @@ export class DiffView {
 
   #setCursor(place: Place | undefined): void {
     this.#cursor = place;
-    for (const [index, node] of this.#live) this.#showCursor(index, node);
+    this.#showCursor();
     if (place) this.events.onLine(place.side, place.line);
   }
 
@@ -381,10 +381,12 @@ export class DiffView {
     this.#setCursor(place);
   }
 
-  #showCursor(index: number, node: HTMLElement): void {
-    const isHere = this.#cursor !== undefined && this.#text!.rowOf(this.#cursor) === index;
-    if (isHere) node.dataset.cursor = this.#cursor!.side;
-    else delete node.dataset.cursor;
+  #showCursor(): void {
+    const row = this.#cursor ? this.#text!.rowOf(this.#cursor) : -1;
+    for (const [index, node] of this.#live) {
+      if (index === row) node.dataset.cursor = this.#cursor!.side;
+      else delete node.dataset.cursor;
+    }
   }
 
   /** The row under the cursor, else the first that is in view. */
@@ -450,6 +452,8 @@ export class DiffView {
     const node = target.closest<HTMLElement>("[data-row]");
     const row = node && this.#text?.rows[Number(node.dataset.row)];
     if (!row) return;
+    // the button that was clicked may go with its row
+    if (target.closest("button")) this.viewport.focus({ preventScroll: true });
     const link = target.closest<HTMLElement>(".tk-move-link");
     if (link) return this.#goTo({ side: link.dataset.side as Side, line: Number(link.dataset.line) });
     if (target.closest(".tk-note")) return this.events.onBlame(row.right);
@@ -570,20 +574,22 @@ export class DiffView {
       this.#live.delete(index);
     }
     const added = document.createDocumentFragment();
+    const found = this.#found ? this.#text.rowOf(this.#found.place) : -1;
     for (let index = first; index < stop; index++) {
       if (this.#live.has(index)) continue;
-      const node = this.#row(index, rows[index]!);
+      const node = this.#row(index, rows[index]!, index === found ? this.#found!.needle : "");
       this.#live.set(index, node);
       added.append(node);
     }
     this.#pad.append(added);
+    this.#showCursor();
     this.#uses.mark(this.#shownLines());
   }
 
-  #row(index: number, row: Row): HTMLElement {
+  #row(index: number, row: Row, needle: string): HTMLElement {
     const node = rowElement(row, this.#text!, {
       layout: this.#settings.layout,
-      needle: this.#found && this.#text!.rowOf(this.#found.place) === index ? this.#found.needle : "",
+      needle,
       isSingle: this.element.classList.contains("tk-single"),
       isPinned: this.#pins.some(({ left, right }) => left === row.left && right === row.right),
       note: ({ side, line }) => (side === "right" ? (this.#notes[line] ?? "") : ""),
@@ -592,7 +598,6 @@ export class DiffView {
     node.style.top = `${this.#tops[index]}px`;
     node.setAttribute("aria-rowindex", String(index + 1));
     node.dataset.row = String(index);
-    this.#showCursor(index, node);
     return node;
   }
 

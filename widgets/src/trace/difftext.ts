@@ -93,17 +93,16 @@ export class DiffText {
     this.#lay();
   }
 
-  /** Open the fold at a row, or close the one that was opened there; the next one below where there is neither. */
+  /** Open the fold at a row or the next one below it; close it where it is open already. */
   toggle(index: number): void {
     const row = this.rows[index];
-    const opened = row && row.show !== Show.Fold ? this.#stretchOf(row) : undefined;
-    if (opened && opened.top + opened.bottom > 0) {
-      opened.top = opened.bottom = 0;
-      this.#lay();
-      return;
-    }
-    const fold = this.rows.slice(index).find(({ show }) => show === Show.Fold);
-    if (fold) this.open(fold, "all");
+    const isAt = ({ left, right }: Item): boolean => row !== undefined && left >= row.left && right >= row.right;
+    const stretch = this.#stretches.find(({ stop }) => isAt(this.#items[stop - 1]!)) ?? this.#stretches.at(-1);
+    if (!stretch) return;
+    const isOpen = stretch.stop - stretch.start - stretch.top - stretch.bottom < SMALLEST_FOLD;
+    stretch.top = isOpen ? 0 : stretch.stop - stretch.start;
+    stretch.bottom = 0;
+    this.#lay();
   }
 
   /** Show everything, or fold again everything that is far from a change. */
