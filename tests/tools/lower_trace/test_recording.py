@@ -3,7 +3,6 @@
 
 import gc
 import itertools
-import json
 import os
 import random
 import threading
@@ -13,43 +12,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.tools.lower_trace.ears import HEAD, Ear
 from tests.tools.lower_trace.synthetic import Program, compile_with, pipeline
 from tilekit.diag import LanguageError, Sources, Span
 from tilekit.events import Fanout, Null, Sink, Stage, step
 from tilekit.ir.prog import Program as TileProgram
 from tilekit.tools.lower_trace import journal
-from tilekit.tools.lower_trace.journal import Head, Run, Status, Step
+from tilekit.tools.lower_trace.journal import Status, Step
 from tilekit.tools.lower_trace.recording import CompileSink, Event, Recording
 from tilekit.transforms import run_passes
 from tilekit.transforms.base import Pass
-
-HEAD = Head("0.1.0", "script", ("script.py",), "/", 1, None, "2026-11-30T09:33:26.123456Z", "html")
-
-
-class Ear:
-    """Keeps the lines, and reads them as anybody does."""
-
-    def __init__(self, on_disk: bool = False) -> None:
-        self.on_disk = on_disk
-        self.lines: list[str] = []
-        self.events: list[Event] = []
-        self.ends: list[str] = []
-
-    def hear(self, event: Event) -> None:
-        self.lines += event.lines
-        self.events.append(event)
-
-    def close(self) -> None:
-        self.ends.append("close")
-
-    def let_go(self) -> None:
-        self.ends.append("let go")
-
-    def read(self) -> Run:
-        run = Run(HEAD)
-        for line in self.lines[1:]:
-            run.feed(json.loads(line))
-        return run
 
 
 class Broken(Ear):

@@ -15,7 +15,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -128,7 +128,7 @@ class JournalFile:
 
     def hear(self, event: Event) -> None:
         content = "".join(f"{line}\n" for line in event.lines).encode()
-        with _naming(self._path):
+        with shelf.named(self._path):
             while content:
                 content = content[os.write(self._descriptor, content) :]
 
@@ -167,19 +167,23 @@ class Dumps:
         name = "codegen" if step.base_phase == "codegen" else file_name(step.name)
         place = folder / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
         stored = self._texts / text_id
-        while True:
-            try:
-                os.link(stored, place)
-            except FileNotFoundError:  # nobody has had this text yet
-                self._texts.mkdir(exist_ok=True)
-                shelf.replace(stored, run.text(text_id).encode("utf-8", "surrogatepass"), mode=0o444)
-            except OSError as error:
-                if error.errno not in _NO_LINK:
-                    raise
-                place.write_bytes(stored.read_bytes())
-                return
-            else:
-                return
+        with contextlib.suppress(FileNotFoundError):  # nobody has had this text yet
+            return self._link(run, text_id, stored, place)
+        self._texts.mkdir(exist_ok=True)
+        shelf.replace(stored, _bytes(run, text_id), mode=0o444)
+        self._link(run, text_id, stored, place)
+
+    def _link(self, run: Run, text_id: str, stored: Path, place: Path) -> None:
+        try:
+            os.link(stored, place)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            place.write_bytes(_bytes(run, text_id))
+
+
+def _bytes(run: Run, text_id: str) -> bytes:
+    return run.text(text_id).encode("utf-8", "surrogatepass")
 
 
 class Page:
@@ -200,7 +204,7 @@ class Page:
         self._lines += event.lines
         # a pass that has begun is written, too: it may be the one that ends the process
         if event.kind not in ("compile", "note"):
-            with _naming(self._file):
+            with shelf.named(self._file):
                 self._page.add(self._lines)
             self._lines = []
 
@@ -213,19 +217,9 @@ class Page:
             self._page.close()
 
 
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """An error of the system names this file, if it names none."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-
-
 def file_name(name: str) -> str:
     """The name as one part of a path: itself if that is harmless, else with its digest, so that no two are one."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{re.sub(r'[^A-Za-z0-9_]+', '_', name)[:60]}-{digest}"
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '_', name)[:60] or 'unnamed'}-{digest}"

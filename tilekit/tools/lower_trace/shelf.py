@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -96,11 +96,22 @@ def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Make this the content of a file, in one step; what a power cut would do to it does not matter."""
     draft = _draft(path)
     try:
-        draft.write_bytes(content)
+        with named(path):
+            draft.write_bytes(content)
         draft.chmod(mode)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Within the block, an error of the system that names no file names this one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def _draft(path: Path) -> Path:
