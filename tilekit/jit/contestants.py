@@ -78,31 +78,20 @@ class Subject:
         """What calls a peer on these arguments; what prepares its arguments runs here."""
         inputs = self.inputs(values)
         if not isinstance(peer, tuple):
-            given = _given(peer, values, inputs)
-            return lambda: peer(*given)
+            found = given(peer, values, inputs)
+            return lambda: peer(*found)
         function, prepare = peer
-        prepared = prepare(*_given(prepare, values, inputs))
+        prepared = prepare(*given(prepare, values, inputs))
         ready = prepared if isinstance(prepared, tuple) else (prepared,)
         return lambda: function(*ready)
 
     def results(self, returned: Any, values: Sequence[Any]) -> dict[str, Any]:
         """The results of a peer under the names of the kernel's outputs."""
-        outputs = self.outputs(values)
-        found = returned if isinstance(returned, (tuple, list)) else [returned]
-        if not any(map(tensors.is_tensor, found)):
-            return outputs
-        if len(found) != len(outputs):
-            names = ", ".join(outputs)
-            raise errors.ArgumentError(
-                "TK643",
-                f"it returns {len(found)} results and the kernel writes {len(outputs)}",
-                help=f"return ({names}), with None for what is not to be compared",
-            )
-        return {name: tensor for name, tensor in zip(outputs, found, strict=True) if tensors.is_tensor(tensor)}
+        return results(self.outputs(values), returned)
 
     def amount(self, value: float | Callable[..., float]) -> float:
         """A number, or what a function makes of the arguments."""
-        return float(value(*_given(value, self.args, self.inputs(self.args)))) if callable(value) else value
+        return float(value(*given(value, self.args, self.inputs(self.args)))) if callable(value) else value
 
     @cached_property
     def _params(self) -> list[tuple[int, Param]]:
@@ -141,18 +130,33 @@ def refuse_others(kernel: Kernel, arguments: Sequence[Any]) -> None:
             )
 
 
-def _given(function: Callable[..., Any], values: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
+def results(outputs: dict[str, Any], returned: Any) -> dict[str, Any]:
+    """What a peer returned under the names of the outputs, or, if that is no tensor, what it wrote there."""
+    found = returned if isinstance(returned, (tuple, list)) else [returned]
+    if not any(map(tensors.is_tensor, found)):
+        return outputs
+    if len(found) != len(outputs):
+        names = ", ".join(outputs)
+        raise errors.ArgumentError(
+            "TK643",
+            f"it returns {len(found)} results and the kernel writes {len(outputs)}",
+            help=f"return ({names}), with None for what is not to be compared",
+        )
+    return {name: tensor for name, tensor in zip(outputs, found, strict=True) if tensors.is_tensor(tensor)}
+
+
+def given(function: Callable[..., Any], values: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
     """What a function is called with."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return inputs  # as C functions have none
-    for given in (values, inputs):
+    for each in (values, inputs):
         try:
-            signature.bind(*given)
+            signature.bind(*each)
         except TypeError:
             continue
-        return given
+        return each
     raise errors.ArgumentError(
         "TK643",
         f"it takes {signature}: neither the {len(values)} arguments of the call nor the {len(inputs)} tensors "

@@ -322,6 +322,12 @@ class JitInstance:
         if not any(isinstance(self.specialized(i, restart), Specialized) for i in range(len(self.schedules))):
             raise of_all(self.failed_scheduling[0].error, len(self.failed_scheduling))
 
+    def first_program(self) -> Specialized:
+        """The program of the first schedule that gives one; what is wrong if none does."""
+        self.require_program()
+        found = map(self.specialized, range(len(self.schedules)))
+        return next(each for each in found if isinstance(each, Specialized))
+
     def __repr__(self) -> str:
         return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self.kernels)} compiled>"
 

@@ -27,6 +27,7 @@ from tilekit.target import Target
 
 if TYPE_CHECKING:
     from tilekit.jit.benched import Bench
+    from tilekit.jit.bisected import Bisection
     from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.explained import Explanation
     from tilekit.jit.kernel import Kernel
@@ -212,6 +213,59 @@ class InstantiatedScript:
             call = self._checked(args, {})
             self.last = self._kernel(call, tunes=False)
             return self.last.watch(name, block=block, line=line, step=step, args=call.launch)
+        except TilekitError as error:
+            raise self._at_call(error, sys._getframe(1)) from None
+
+    def bisect(
+        self,
+        *args: Any,
+        against: Callable[..., Any] | None = None,
+        blocks: Literal["all"] | int = 64,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> Bisection:
+        """Find the first step of a compile whose program is wrong, on any machine.
+
+        As `Kernel.bisect`, with the arguments of a call, and for a kernel that may not even compile; nothing is launched.
+        None means the kernel and the arguments of the last call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> from tilekit.ir.functors import IRRewriter
+        >>> from tilekit.transforms import Pass, after
+        >>> class Next(IRRewriter):
+        ...     def visit_LoadGlobalInst(self, inst):
+        ...         return inst.replace(offsets=tuple(offset + 1 for offset in inst.offsets))
+        >>> class NextPass(Pass):
+        ...     def process_function(self, func):
+        ...         return Next().visit(func)
+        >>> class Copy(tilekit.Script):
+        ...     def __call__(self, x_ptr: ~float32, y_ptr: ~float32):
+        ...         self.attrs.blocks = [2]
+        ...         self.attrs.warps = 1
+        ...         x = self.global_view(x_ptr, dtype=float32, shape=[64])
+        ...         y = self.global_view(y_ptr, dtype=float32, shape=[64])
+        ...         tile = self.load_global(x, offsets=[self.blockIdx.x * 32], shape=[32])
+        ...         self.store_global(y, tile, offsets=[self.blockIdx.x * 32])
+        >>> with tilekit.passes(after("copy_elimination", NextPass())):
+        ...     found = Copy().bisect(tilekit.spec(float32, (64,)), tilekit.spec(float32, (64,)))
+        >>> found.culprit
+        'next'
+        """
+        try:
+            if not args and not kwargs and self.kernel_params:
+                return self._last("last call").bisect(against=against, blocks=blocks, seed=seed)
+            values = arguments.bind(self.script_name, self.parameters, args, kwargs)
+            call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
+            instance, machine, last = self._instance(call.key), self._machine(call.device), self.last
+            if last is not None and last.machine == machine and any(last is kernel for kernel in instance.kernels):
+                return last.bisect(*call.launch, against=against, blocks=blocks, seed=seed)
+            found, bisect = instance.first_program(), importlib.import_module("tilekit.jit.bisect")
+            asked = {"against": against, "blocks": blocks, "seed": seed, "sources": self.sources}
+            return bisect.bisect(self.script_name, found.written, bisect.route_of(machine), call.launch, **asked)
         except TilekitError as error:
             raise self._at_call(error, sys._getframe(1)) from None
 

@@ -30,6 +30,7 @@ from tilekit.runtime.tensors import DeviceKind
 if TYPE_CHECKING:
     from tilekit.ir.prog import Program
     from tilekit.jit.benched import Bench
+    from tilekit.jit.bisected import Bisection
     from tilekit.jit.compare import Comparison
     from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.instance import Machine
@@ -323,6 +324,53 @@ class Kernel:
         """
         values = self._recalled() if args is None else list(args)
         return importlib.import_module("tilekit.jit.watch").watch(self, values, name, block=block, line=line, step=step)
+
+    def bisect(
+        self,
+        *arguments: Any,
+        against: Callable[..., Any] | None = None,
+        blocks: Literal["all"] | int = 64,
+        seed: int = 0,
+    ) -> Bisection:
+        """Find the first step of its compile whose program is wrong, an edit of the source included.
+
+        The program after each tile pass runs in the NumPy evaluator, and the source that comes of it in the CPU
+        simulator's check mode, on copies of the arguments. What the program computes before any pass is what is right.
+
+        Parameters
+        ----------
+        arguments
+            What a launch takes, in the order of the kernel's parameters; in place of a tensor also
+            `tilekit.spec(dtype, shape)`, for random values. None means those of the last call.
+        against
+            A reference, which the program itself must agree with: it takes all arguments, or the tensors that the
+            kernel reads, and returns what the kernel writes, or writes it as the kernel does.
+        blocks
+            How many blocks of the grid to run, the corners first; "all" for every one. Blocks that wait for others
+            are always run with all of them, and so is what is compared with a reference.
+        seed
+            Draws random values and the order of threads and blocks.
+
+        Returns
+        -------
+        Bisection
+            `outcome`, `culprit`, `fault`, `diff()`; shown as text.
+
+        Raises
+        ------
+        ArgumentError
+            TK634 if the arguments of the last call are gone, TK626 for another number of them.
+
+        Notes
+        -----
+        `handle.bisect(…)` also bisects a kernel that does not compile; see its example.
+        """
+        values = list(arguments) if arguments else self._recalled()
+        found = importlib.import_module("tilekit.jit.bisect")
+        edited = (self.source, self._load_checked) if self.patched else None
+        route = found.route_of(self.machine, edited)
+        asked = {"against": against, "blocks": blocks, "seed": seed}
+        return found.bisect(self.name, self.program, route, values, sources=self.sources, **asked)
 
     def bench(
         self,

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bisection: of the steps of a compile, the first that makes a kernel wrong is named; what is right is not blamed."""
+
+import doctest
+import json
+
+import pytest
+import torch
+
+import tilekit as tilus
+from tests.jit import wrong_passes
+from tests.kernels.machines import scheduled
+from tests.kernels.matmul import scripts
+from tilekit import config, float32, int32, target
+from tilekit.backends import codegen
+from tilekit.diag import ArgumentError
+from tilekit.ir.instructions.sync import SyncThreadsInst
+from tilekit.ir.tools.instruction_collector import collect
+from tilekit.jit.bisect import LOWER, Route, bisect, stations
+from tilekit.jit.bisected import Outcome
+from tilekit.jit.instantiated import InstantiatedScript
+from tilekit.lowir import passes as lowir_passes
+from tilekit.lowir import statements
+from tilekit.lowir.nodes import Call, EvaluateStmt
+from tilekit.toolchain import host
+from tilekit.transforms import after, before, get_default_passes, without
+from tilekit.transforms.dead_code_elimination import DeadCodeEliminationPass
+
+needs_compiler = pytest.mark.skipif(host.find_compiler() is None, reason="no C++ compiler here")
+
+M, N, K = 100, 72, 96
+SHARED = scripts.through_shared()
+PIPELINED = scheduled(scripts.pipelined(), {"block_m": 64, "block_n": 64, "warps": 4, "block_k": 32, "stages": 3})
+
+
+class Sums(tilus.Script):
+    """Adds up columns, as far as there are any."""
+
+    def __call__(self, m: int32, n: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [tilus.utils.cdiv(n, 64)]
+        self.attrs.warps = 2
+        column = self.blockIdx.x * 64
+        x = self.global_view(x_ptr, dtype=float32, shape=[m, n])
+        y = self.global_view(y_ptr, dtype=float32, shape=[n])
+        row = self.shared_tensor(dtype=float32, shape=[64])
+        acc = self.register_tensor(dtype=float32, shape=[64], init=0.0)
+        for i in range(m):
+            acc = acc + self.load_global(x, offsets=[i, column], shape=[64], dims=[1])
+        self.store_shared(row, acc)
+        self.sync()
+        self.store_global(y, self.load_shared(row), offsets=[column])
+        self.free_shared(row)
+
+
+def product():
+    return M, N, K, torch.randn(M, K).half(), torch.randn(K, N).half(), torch.zeros(M, N).half()
+
+
+def summed():
+    return 7, 100, torch.randn(7, 100), torch.zeros(100)
+
+
+WRONG = [
+    (SHARED, product, after("layout_inference", wrong_passes.DropBarrierPass(0)), "race"),
+    (SHARED, product, before("declare_to_let", wrong_passes.DropBarrierPass(1)), "write after a read"),
+    (PIPELINED, product, after("dead_code_elimination#2", wrong_passes.DropBarrierPass(0)), "race"),
+    (SHARED, product, after("dead_code_elimination#1", wrong_passes.SwapOffsetsPass()), "c_ptr["),
+    (SHARED, product, after("lower_load_store", wrong_passes.LateMaskPass()), "c_ptr[0, 63] is 0"),
+    (SHARED, product, after("lower_load_store", wrong_passes.NoMaskPass()), "out of bounds"),
+    (SHARED, product, after("lower_load_store", wrong_passes.NextElementPass()), "out of bounds"),
+    (SHARED, product, before("let_propagation", wrong_passes.ShortLoopPass()), "c_ptr["),
+    (Sums(), summed, after("bound_aware_simplify", wrong_passes.ShortLoopPass()), "y_ptr["),
+    (SHARED, product, after("copy_elimination", wrong_passes.NoStorePass()), "sb"),
+    (SHARED, product, after("lower_assume", wrong_passes.NarrowSumPass()), "relative error"),
+    (SHARED, product, after("layout_inference", wrong_passes.EveryRowInOnePlacePass()), "sa"),
+    (PIPELINED, product, before("declare_to_let", wrong_passes.LateCommitPass()), "line"),
+    (PIPELINED, product, after("bound_aware_simplify", wrong_passes.LooseWaitPass()), "line"),
+    (Sums(), summed, after("analyze_scalar#1", wrong_passes.FromOnePass()), "y_ptr[0]"),
+    (Sums(), summed, after("analyze_scalar#2", wrong_passes.RaisingPass()), "this pass"),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "change", "fault"),
+    WRONG,
+    ids=[f"{str(change).replace(' ', '-')}" for _, _, change, _ in WRONG],
+)
+def test_case_89_the_pass_that_makes_a_kernel_wrong_is_named(kernel, arguments, change, fault):
+    with tilus.passes(change):
+        found = kernel.bisect(*arguments())
+    assert found.outcome is Outcome.FOUND
+    assert found.culprit == change.own.name, str(found)
+    assert fault in found.fault
+    assert [step.word for step in found.steps[:-1]].count("WRONG") == 0
+    assert found.culprit in str(found)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("kernel", "arguments"), [(SHARED, product), (PIPELINED, product), (Sums(), summed)])
+def test_case_89_a_kernel_that_is_right_is_all_good(kernel, arguments):
+    found = kernel.bisect(*arguments())
+    assert found.outcome is Outcome.GOOD
+    assert found.culprit is None
+    assert "all good" in str(found)
+
+
+@needs_compiler
+def test_case_89_a_pass_that_is_right_is_not_blamed():
+    with tilus.passes(after("layout_inference", wrong_passes.RebuildPass())):
+        found = SHARED.bisect(*product())
+    assert found.outcome is Outcome.GOOD
+    assert ("rebuild", "right") in [(step.name, step.word) for step in found.steps]
+
+
+class Reversed(tilus.Script):
+    """One warp reads what the other one has written, and no barrier is between."""
+
+    def __call__(self, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        x = self.global_view(x_ptr, dtype=float32, shape=[2, 32])
+        y = self.global_view(y_ptr, dtype=float32, shape=[2, 32])
+        rows = self.shared_tensor(dtype=float32, shape=[2, 32])
+        self.store_shared(rows, self.load_global(x, offsets=[0, 0], shape=[2, 32]))
+        for i in range(2):
+            self.store_global(y, self.load_shared(rows[1 - i]), offsets=[i, 0], dims=[1])
+        self.free_shared(rows)
+
+
+@needs_compiler
+def test_case_89_a_program_that_is_wrong_itself_is_all_bad():
+    found = Reversed().bisect(torch.randn(64), torch.zeros(64))
+    assert found.outcome is Outcome.BAD
+    assert found.culprit is None
+    assert found.fault.startswith("race")
+    assert "all bad" in str(found)
+
+
+def test_case_89_a_program_that_reads_outside_is_all_bad():
+    m, n, x, y = summed()
+    found = Sums().bisect(m + 1, n, x, y)
+    assert found.outcome is Outcome.BAD
+    assert found.fault.startswith("out of bounds")
+
+
+@needs_compiler
+def test_case_89_a_program_that_differs_from_its_reference_is_all_bad():
+    arguments = summed()
+    assert Sums().bisect(*arguments, against=lambda x: x.sum(0)).outcome is Outcome.GOOD
+    found = Sums().bisect(*arguments, against=lambda x: x.mean(0))
+    assert found.outcome is Outcome.BAD
+    assert found.fault.startswith("y_ptr[")
+
+
+def test_bisection_changes_no_argument():
+    m, n, x, y = summed()
+    kept = x.clone()
+    with tilus.passes(before("declare_to_let", wrong_passes.FromOnePass())):
+        assert Sums().bisect(m, n, x, y).culprit == "from_one"
+    assert torch.equal(x, kept)
+    assert not y.any()
+
+
+def test_specs_are_filled_at_random_by_the_seed():
+    wanted = tilus.spec(float32, (7, 100)), tilus.spec(float32, (100,))
+    with tilus.passes(before("declare_to_let", wrong_passes.FromOnePass())):
+        first, again, other = (Sums().bisect(7, 100, *wanted, seed=seed) for seed in (3, 3, 4))
+    assert first.fault == again.fault != other.fault
+
+
+@needs_compiler
+def test_a_sample_of_the_blocks_may_be_enough():
+    with tilus.passes(after("lower_load_store", wrong_passes.LateMaskPass())):
+        found = SHARED.bisect(*product(), blocks=3)
+    assert found.culprit == "late_mask"
+    assert found.where == "3 of 4 blocks, seed 0"
+
+
+# ------------------------------------------------------------------------------------------------------- other steps
+
+
+def without_barriers(function):
+    """The body of a function of Hidet IR without its barriers."""
+
+    def stmt(each):
+        if isinstance(each, EvaluateStmt) and isinstance(each.expr, Call) and "syncthreads" in str(each.expr):
+            return statements.NOTHING
+        return statements.rebuild(each, stmt, lambda expr: expr)
+
+    return statements.with_body(function, stmt(function.body))
+
+
+def found_on(route, kernel=SHARED, arguments=product):
+    values = arguments()
+    program = kernel._jit_instance_for(*values).first_program().program
+    return bisect("it", program, route, [values[i] for i in kernel.kernel_params])
+
+
+def route(tile=None, hidet=lowir_passes.PASSES):
+    return Route(target.DEFAULT, config.resolve(), tile or get_default_passes(), hidet)
+
+
+@needs_compiler
+def test_case_89_a_pass_over_hidet_ir_is_named():
+    wrong = lowir_passes.Pass("no_barriers", without_barriers)
+    first, second = lowir_passes.PASSES
+    found = found_on(route(hidet=[first, wrong, second]))
+    assert found.culprit == "no_barriers"
+    assert found.steps[-1].phase == "hidet"
+    assert "-    __syncthreads();" in found.diff() or "__syncthreads" in found.diff()
+
+
+@needs_compiler
+def test_case_89_a_wrong_default_pass_is_named(monkeypatch):
+    drop = wrong_passes.DropBarrierPass(0)
+    monkeypatch.setattr(DeadCodeEliminationPass, "process_function", lambda self, func: dropped_once(drop, func))
+    found = found_on(route())
+    assert found.culprit == "dead_code_elimination"
+
+
+def dropped_once(drop, func):
+    return drop.process_function(func) if len(collect(func, SyncThreadsInst)) == 2 else func
+
+
+@needs_compiler
+def test_case_89_a_wrong_translation_is_named(monkeypatch):
+    right = codegen.generate_ir_module
+
+    def wrong(prog, target):
+        return right(wrong_passes.ShortLoopPass()(prog), target)
+
+    monkeypatch.setattr(codegen, "generate_ir_module", wrong)
+    found = found_on(route())
+    assert found.culprit == LOWER
+    assert not found.diff()
+
+
+@needs_compiler
+def test_case_89_a_pass_that_is_missing_is_named():
+    with tilus.passes(without("layout_inference")):
+        found = SHARED.bisect(*product())
+    assert found.culprit == "without layout_inference"
+
+
+@needs_compiler
+def test_case_89_an_edit_of_the_source_is_named():
+    kernel, arguments = scripts.through_shared(out=float32), (*product()[:5], torch.zeros(M, N))
+    kernel(*arguments)
+    kernel.last.recompile(kernel.source.replace("__syncthreads();", "", 1))
+    found = kernel.bisect(*arguments)
+    assert found.culprit == "edit of source.cu"
+    assert found.fault.startswith("race")
+    assert "-    __syncthreads();" in found.diff()
+
+
+def test_arguments_that_are_gone_are_told():
+    with pytest.raises(ArgumentError, match="are gone"):
+        Sums().compile(7, 100, tilus.spec(float32, (7, 100)), tilus.spec(float32, (100,)), device="cpu")
+        Sums().bisect()
+
+
+def test_a_bisection_is_plain_data_too():
+    m, n, x, y = summed()
+    with tilus.passes(before("declare_to_let", wrong_passes.FromOnePass())):
+        found = Sums().bisect(m, n, x, y).to_json()
+    assert json.loads(json.dumps(found)) == found
+    assert (found["outcome"], found["culprit"]) == ("found", "from_one")
+    assert found["steps"] == [{"phase": "tile", "name": "from_one", "verdict": "WRONG"}]
+
+
+# ----------------------------------------------------------------------------------------------------------- stations
+
+
+def names_ahead(passes, defaults):
+    return {each.name: "".join(each.name for each in each.ahead) for each in stations(passes, defaults)}
+
+
+def named(text):
+    """A pass for each letter; equal letters are one pass."""
+    return [PASSES.setdefault(letter, lowir_passes.Pass(letter, lambda function: function)) for letter in text]
+
+
+PASSES: dict[str, lowir_passes.Pass] = {}
+
+
+@pytest.mark.parametrize(
+    ("passes", "ahead"),
+    [
+        ("abc", {"a": "bc", "b": "c", "c": ""}),
+        ("axbc", {"a": "bc", "x": "bc", "b": "c", "c": ""}),
+        ("xabc", {"x": "abc", "a": "bc", "b": "c", "c": ""}),
+        ("axc", {"a": "bc", "x": "c", "c": ""}),
+        ("axyc", {"a": "bc", "x": "bc", "y": "c", "c": ""}),
+        ("ac", {"a": "bc", "without b": "c", "c": ""}),
+        ("xy", {"x": "abc", "y": ""}),
+        ("", {"without a": "bc", "without b": "c", "without c": ""}),
+    ],
+)
+def test_each_pass_knows_which_default_ones_would_follow(passes, ahead):
+    assert names_ahead(named(passes), named("abc")) == ahead
+
+
+def test_the_example_of_the_docstring_runs():
+    (example,) = doctest.DocTestFinder().find(InstantiatedScript.bisect, "bisect", globs={})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0
