@@ -395,13 +395,19 @@ export class DiffView {
     return row >= 0 ? row : this.#rowAt(this.viewport.scrollTop);
   }
 
+  /** To the next line; a fold on the way opens at the end that is reached. */
   #step(direction: 1 | -1): void {
-    const { rows } = this.#text!;
+    const text = this.#text!;
     const wanted = this.#pinning ? (this.#pinning.left === undefined ? "left" : "right") : (this.#cursor?.side ?? "right");
     let index = this.#rowOfCursor() + (this.#cursor ? direction : 0);
-    const isThere = (row: Row): boolean => row.show !== Show.Fold && (this.#pinning ? row[wanted] >= 0 : true);
-    while (rows[index] && !isThere(rows[index]!)) index += direction;
-    const row = rows[index];
+    while (text.rows[index] && this.#pinning && text.rows[index]!.show !== Show.Fold && text.rows[index]![wanted] < 0) index += direction;
+    const fold = text.rows[index];
+    if (fold?.show === Show.Fold) {
+      const count = text.rows.length;
+      this.#staying(() => text.open(fold, direction === 1 ? "top" : "bottom"));
+      if (direction === -1) index += text.rows.length - count;
+    }
+    const row = text.rows[index];
     if (!row) return;
     const side = row.shows !== "both" ? row.shows : row[wanted] >= 0 ? wanted : wanted === "left" ? "right" : "left";
     this.#setCursor({ side, line: row[side] });
@@ -615,7 +621,7 @@ export class DiffView {
     this.#slider.hidden = missing === 0;
     (this.#slider.firstElementChild as HTMLElement).style.width = `calc(100% + ${missing}px)`;
     this.#slide();
-    this.#ruler.paint(this.#text.rows, this.#tops, this.viewport.clientHeight);
+    this.#ruler.paint(this.#text, this.#tops, this.viewport.clientHeight);
     this.#paint();
   }
 

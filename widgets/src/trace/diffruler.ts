@@ -2,7 +2,7 @@
 // The strip beside the rows that shows where in all of them the changes are.
 import { el } from "../common/dom.ts";
 import { Show } from "./diffalign.ts";
-import type { Row } from "./difftext.ts";
+import type { DiffText, Row } from "./difftext.ts";
 
 const MAX_MARKS = 240;
 const STYLES: Partial<Record<Show, string>> = {
@@ -25,11 +25,12 @@ export class Ruler {
   }
 
   /** One mark for each stretch of changes; stretches that would lie on each other become one. */
-  paint(rows: readonly Row[], tops: readonly number[], height: number): void {
+  paint(text: DiffText, tops: readonly number[], height: number): void {
+    const { rows } = text;
     const scale = 1 / Math.max(tops[rows.length]!, height, 1);
     const marks: { style: string; top: number; bottom: number }[] = [];
-    rows.forEach(({ show, shows }, index) => {
-      const style = shows === "left" ? "removed" : shows === "right" ? "added" : STYLES[show];
+    rows.forEach((row, index) => {
+      const style = styleOf(row, text);
       if (!style) return;
       const last = marks[marks.length - 1];
       const top = tops[index]! * scale;
@@ -51,4 +52,9 @@ export class Ruler {
       }),
     );
   }
+}
+
+function styleOf({ show, shows, left, right }: Row, text: DiffText): string | undefined {
+  const isMoved = (show === Show.Removed && text.moveAt({ side: "left", line: left })) || (show === Show.Added && text.moveAt({ side: "right", line: right }));
+  return isMoved ? "moved" : shows === "left" ? "removed" : shows === "right" ? "added" : STYLES[show];
 }
