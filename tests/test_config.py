@@ -88,15 +88,21 @@ def test_a_cache_folder_is_absolute(monkeypatch, tmp_path):
 # ----------------------------------------------------------------------------------------------------- environment
 
 
-@pytest.mark.parametrize("variable", ["TILUS_DUMP_IR", "TILUS_DISABLE_PTXAS_OPT"])
+@pytest.mark.parametrize(
+    ("variable", "field"),
+    [
+        ("TILUS_DUMP_IR", "dump_ir"),
+        ("TILUS_DISABLE_PTXAS_OPT", "disable_ptxas_opt"),
+        ("TL_LOWER_TRACE_MACHINE_CODE", "trace_machine_code"),
+    ],
+)
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1", True), ("true", True), ("YES", True), ("0", False), ("False", False), ("no", False), ("", False)],
 )
-def test_switches_are_read_from_the_environment(variable, text, value, monkeypatch):
+def test_switches_are_read_from_the_environment(variable, field, text, value, monkeypatch):
     monkeypatch.setenv(variable, text)
-    found = config.resolve()
-    assert {"TILUS_DUMP_IR": found.dump_ir, "TILUS_DISABLE_PTXAS_OPT": found.disable_ptxas_opt}[variable] is value
+    assert getattr(config.resolve(), field) is value
 
 
 def test_a_variable_that_means_nothing_is_named_with_its_value(monkeypatch):
@@ -124,6 +130,7 @@ def test_every_option_can_be_set_and_read():
     option.toolchain("nvcc")
     option.debug.dump_ir()
     option.debug.disable_ptxas_opt()
+    option.debug.trace_machine_code()
     option.cpu.timeout(2)
     option.cpu.threads(1)
     option.cpu.check_blocks(3)
@@ -140,6 +147,7 @@ def test_every_option_can_be_set_and_read():
         "toolchain": Toolchain.NVCC,
         "debug.dump_ir": True,
         "debug.disable_ptxas_opt": True,
+        "debug.trace_machine_code": True,
         "cpu.timeout": 2.0,
         "cpu.threads": 1,
         "cpu.check_blocks": 3,

@@ -132,6 +132,16 @@ class Config:
     disable_ptxas_opt: bool = field(
         default=False, metadata=_option("debug.disable_ptxas_opt", _switch, "TILUS_DISABLE_PTXAS_OPT")
     )
+    # whether a trace shows machine code; it takes about as long as the compile
+    trace_machine_code: bool = field(
+        default=False,
+        metadata=_option(
+            "debug.trace_machine_code",
+            _switch,
+            "TILEKIT_LOWER_TRACE_MACHINE_CODE",
+            "TL_LOWER_TRACE_MACHINE_CODE",
+        ),
+    )
     cpu_timeout: float = field(default=60.0, metadata=_option("cpu.timeout", _seconds))
     cpu_threads: int = field(default_factory=available_cpus, metadata=_option("cpu.threads", _positive))
     # how many blocks are checked before a kernel's first launch on the CPU, or an edit's on a GPU; 0 for none

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -31,13 +32,13 @@ from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import compiled
+from tilekit.runtime import compiled, machine_code
 from tilekit.runtime.compiled import CheckRunner, CompiledProgram, Facts
+from tilekit.runtime.machine_code import MachineCode
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, messages, nvcc, nvrtc
-from tilekit.toolchain.binary import Options
 from tilekit.transforms import Pipeline, get_default_passes, run_passes
 from tilekit.transforms.recorder import Recorder
 
@@ -52,9 +53,11 @@ def optimize_program(prog: Program, sinks: Sequence[Sink] = (), pipeline: Pipeli
 
 def lower_program(prog: Program, target: Target, sinks: Sequence[Sink] = ()) -> LoweredModule:
     """From tile IR to Hidet IR."""
-    with step(Fanout(sinks), Stage.LOWER, "generate_ir_module", prog) as underway:
+    sink = Fanout(sinks)
+    with step(sink, Stage.LOWER, "generate_ir_module", prog) as underway:
         lowered = codegen.generate_ir_module(prog, target)
         underway.made(lowered.module)
+        sink.note("lowered", lowered)
     return lowered
 
 
@@ -75,6 +78,7 @@ def generate_source(
     with step(sink, Stage.CODEGEN, "print_module", module) as underway:
         source = printer.print_module(module)
         underway.made(source.text)
+        sink.note("source", source)
     return source, lowered
 
 
@@ -114,7 +118,12 @@ def build_program(
     if found is None or Fanout(sinks).traces:
         found = _build(prog, text, target, device, config, sinks, on_stage, found, pipeline)
     edit = Fanout(sinks).codegen(found.source)
-    return found if edit is None else build_edited(found, edit, target, device, config)
+    made = found if edit is None else build_edited(found, edit, target, device, config)
+    if tracing := [sink for sink in sinks if sink.traces]:
+        on_stage("machine code")
+        is_told = device is DeviceKind.CUDA and not (made.cached or made.patched)
+        _tell_machine_code(MachineCode(made, target, device, config), Fanout(tracing), is_ptx_told=is_told)
+    return made
 
 
 def build_text(
@@ -150,7 +159,8 @@ def _build(
     pipeline: Pipeline | None = None,
 ) -> CompiledProgram:
     """Run the passes of a program, and compile what the cache does not have; `known` is what it has."""
-    toolchain, cache = _toolchain(target, device, config), compiled.cache_of(config)
+    tracing = Fanout(sinks).traces
+    toolchain, cache = _toolchain(target, device, config, keep_ptx=tracing), compiled.cache_of(config)
     on_stage("passes")
     recorder = Recorder()
     told = _TileEdits([recorder, *sinks])
@@ -163,8 +173,10 @@ def _build(
     if entry is not None:
         return replace(compiled.of_entry(entry, cached=True, recorder=recorder), tile_edits=tuple(told.texts))
     on_stage(f"compile with {toolchain.name}")
-    with step(told, toolchain.stage, toolchain.name, source.text):
+    with step(told, toolchain.stage, toolchain.name, source.text) as underway:
         made = toolchain.compile(_marked(source.text, "".join(told.texts.values())) if told.texts else source.text)
+        if made.ptx is not None and not told.texts:
+            underway.made(made.ptx, less=made.ptxas_seconds)
     changed = tuple(step.name for step in recorder.steps if step.changed)
     lines = _line_map(prog, source, lowered)
     files = {
@@ -175,6 +187,8 @@ def _build(
         **{f"edits/{name}.tir": edited.encode() for name, edited in told.texts.items()},
     }
     made_of_it = compiled.of_entry(cache.publish(key, files), cached=False, recorder=recorder)
+    if made.ptx is not None and not told.texts:
+        MachineCode(made_of_it, target, device, config).keep_ptx(made.ptx)
     return replace(made_of_it, tile_edits=tuple(told.texts))
 
 
@@ -184,7 +198,7 @@ class _TileEdits(Fanout):
     def __init__(self, sinks: Sequence[Sink]) -> None:
         super().__init__(sinks)
         self.texts: dict[str, str] = {}
-        self._passes = 0
+        self._passes = 1  # the first step was to verify the program
 
     def tile(self, name: str, prog: object) -> object | None:
         answer = super().tile(name, prog)
@@ -298,6 +312,49 @@ def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> R
     return recorder
 
 
+def _tell_machine_code(code: MachineCode, sink: Sink, *, is_ptx_told: bool) -> None:
+    """PTX, what ptxas says of it, and machine code, for who traces; why there is none is a note."""
+
+    def tell(stage: Stage, name: str, before: str, after: str, seconds: float, **notes: object) -> None:
+        sink.begin(stage, name, before)
+        for key, value in notes.items():
+            sink.note(key, value)
+        sink.end(stage, name, before, after, max(0.0, seconds))
+
+    if not (is_ptx_told or code.config.trace_machine_code):
+        if code.device is DeviceKind.CUDA:
+            sink.note("ptxas", _figures(code))
+        sink.note("absent", {"stage": Stage.PTX.value, **_ON_REQUEST})
+        return
+    stage, start = Stage.PTX, time.perf_counter()
+    try:
+        ptx, figures = code.ptx, code.figures
+        if not is_ptx_told:
+            tell(stage, code.compiler, code.program.source, ptx, time.perf_counter() - start - figures.seconds)
+        tell(Stage.PTXAS, "ptxas", ptx, ptx, figures.seconds, ptxas=_figures(code))
+        stage, start = Stage.SASS, time.perf_counter()
+        if not code.config.trace_machine_code:
+            sink.note("absent", {"stage": stage.value, **_ON_REQUEST})
+            return
+        sass = code.sass
+        tell(stage, "nvdisasm", ptx, sass.text, time.perf_counter() - start, sass=sass)
+    except errors.ToolchainError as error:
+        sink.note("absent", {"stage": stage.value, "why": error.message, "help": error.diagnostic.help})
+
+
+_ON_REQUEST = {
+    "why": "it takes about as long as the compile, and is made when it is asked for",
+    "help": "tilekit.option.debug.trace_machine_code(), or TL_LOWER_TRACE_MACHINE_CODE=1 in the environment",
+}
+
+
+def _figures(code: MachineCode) -> dict[str, object]:
+    """What ptxas says of the kernel, with all of its shared memory."""
+    figures = asdict(code.figures)
+    figures["shared_bytes"] += code.program.manifest.shared_bytes
+    return {"target": code.target.name, **figures}
+
+
 # ------------------------------------------------------------------------------------------------------- toolchains
 
 
@@ -305,7 +362,7 @@ def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> R
 class Made:
     """What a toolchain made of a source: the file for the cache, its log, and the figures it printed.
 
-    `checked` is the library for check mode, where that is built too.
+    `checked` is the library for check mode, where that is built too; `ptx` is there if it was asked for.
     """
 
     name: str
@@ -313,6 +370,8 @@ class Made:
     log: str
     figures: Mapping[str, int]
     checked: bytes | None = None
+    ptx: str | None = None
+    ptxas_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -324,13 +383,13 @@ class CompilerChoice:
     compile: Callable[[str], Made]
 
 
-def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerChoice:
+def _toolchain(target: Target, device: DeviceKind, config: Config, *, keep_ptx: bool = False) -> CompilerChoice:
     if device is DeviceKind.CPU:
         compiler = host.require_compiler()
         compile_cpu = _for_cpu_and_check if config.cpu_check_blocks else _for_cpu
         return CompilerChoice(compiler.command[0], Stage.HOST, lambda text: compile_cpu(text, compiler))
     module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
-    options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt)
+    options = machine_code.options(config, keep_ptx=keep_ptx)
 
     def compile_cuda(text: str) -> Made:
         binary = module.compile(text, target, include=INCLUDE, options=options)
@@ -339,9 +398,11 @@ def _toolchain(target: Target, device: DeviceKind, config: Config) -> CompilerCh
             "spill_bytes": binary.spill_bytes,
             "stack_bytes": binary.stack_bytes,
         }
-        return Made(compiled.CUBIN, binary.cubin, binary.log, figures)
+        return Made(
+            compiled.CUBIN, binary.cubin, binary.log, figures, ptx=binary.ptx, ptxas_seconds=binary.ptxas_seconds
+        )
 
-    return CompilerChoice(config.toolchain.value, Stage.PTXAS, compile_cuda)
+    return CompilerChoice(config.toolchain.value, Stage.PTX, compile_cuda)
 
 
 def _for_cpu_and_check(text: str, compiler: host.HostCompiler) -> Made:

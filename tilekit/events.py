@@ -161,9 +161,12 @@ class Underway:
         self.seconds: float | None = None
         self._start = time.perf_counter()
 
-    def made(self, after: object) -> None:
-        """Take what it made, and the time; what is done later, such as a verification, is not the step's."""
-        self.after, self.seconds = after, time.perf_counter() - self._start
+    def made(self, after: object, *, less: float = 0.0) -> None:
+        """Take what it made, and the time, without `less` seconds that are another step's.
+
+        What is done later, such as a verification, is not the step's.
+        """
+        self.after, self.seconds = after, max(0.0, time.perf_counter() - self._start - less)
 
 
 @contextmanager

@@ -67,6 +67,11 @@ class debug:
         """Have ptxas translate without optimizing, so that SASS follows PTX line by line."""
         config.set_session_default("debug.disable_ptxas_opt", enable)
 
+    @staticmethod
+    def trace_machine_code(enable: bool = True) -> None:
+        """Have a trace show the PTX and the machine code of a kernel, also of one that runs on the CPU."""
+        config.set_session_default("debug.trace_machine_code", enable)
+
 
 class cpu:
     """Options for running kernels on the CPU."""

@@ -10,21 +10,29 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile, beyond the target; `header_cache` is the folder where NVRTC may unpack its bundled headers."""
+    """How to compile, beyond the target; `header_cache` is the folder where NVRTC may unpack its bundled headers.
+
+    With `keep_ptx` the PTX that the cubin was made from is handed on.
+    """
 
     header_cache: Path
     ptxas_optimization: bool = True
+    keep_ptx: bool = False
     extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What ptxas says of a kernel: registers a thread, bytes of spill stores, stack frame and static shared memory."""
+    """What ptxas says of a kernel: registers a thread, bytes of spill stores, stack frame and static shared memory.
+
+    `seconds` is the time that ptxas took.
+    """
 
     registers: int
     spill_bytes: int
     stack_bytes: int
     shared_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -39,12 +47,15 @@ class Binary:
     shared_bytes: int
     seconds: float
     version: str
+    ptx: str | None = None
+    ptxas_seconds: float = 0.0
 
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores")
 _STACK = re.compile(r"(\d+) bytes stack frame")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_MILLISECONDS = re.compile(r"Compile time = ([\d.]+) ms")
 
 
 def figures(log: str) -> Figures:
@@ -54,6 +65,7 @@ def figures(log: str) -> Figures:
         spill_bytes=_worst(_SPILLS, log),
         stack_bytes=_worst(_STACK, log),
         shared_bytes=_worst(_SHARED, log),
+        seconds=sum(map(float, _MILLISECONDS.findall(log))) / 1e3,
     )
 
 

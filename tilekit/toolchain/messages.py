@@ -58,7 +58,7 @@ def parse(log: str, source: str = SOURCE) -> tuple[Message, ...]:
 
 def locate_ptx(messages: Iterable[Message], ptx: str, source: str = SOURCE) -> tuple[Message, ...]:
     """Give each message of ptxas its line of the source, which `-lineinfo` left beside every line of the PTX."""
-    lines = _ptx_source_lines(ptx, source)
+    lines = ptx_source_lines(ptx, source)
     return tuple(
         replace(message, source_line=lines[min(message.line, len(lines)) - 1])
         if message.file == PTX and message.line and lines
@@ -117,8 +117,8 @@ _PTX_FILE = re.compile(r'\s*\.file\s+(?P<index>\d+)\s+"(?P<file>[^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)(?:.*inlined_at (?P<outer>\d+) (?P<outer_line>\d+))?")
 
 
-def _ptx_source_lines(ptx: str, source: str) -> list[int]:
-    """For every line of PTX, the latest source line named at or above it."""
+def ptx_source_lines(ptx: str, source: str = SOURCE) -> list[int]:
+    """For every line of PTX, the latest source line named at or above it, counted from 1; 0 before the first."""
     files = {
         found["index"]
         for line in ptx.splitlines()

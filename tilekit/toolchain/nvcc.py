@@ -16,6 +16,8 @@ from tilekit.target import Target
 from tilekit.toolchain import messages, toolkit
 from tilekit.toolchain.binary import Binary, Options, figures
 
+_KEPT_PTX = Path(messages.SOURCE).with_suffix(".ptx").name
+
 
 def compile(source: str, target: Target, *, include: Path, options: Options) -> Binary:
     """Compile the text of a `source.cu` for one target; `include` is the folder that holds `tk/`."""
@@ -28,6 +30,7 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
         "-diag-suppress=177,550",  # unused and set-but-unused variables: generated code has them
         "-Xptxas=-v",
         *([] if options.ptxas_optimization else ["-Xptxas=-O0"]),
+        *(["-keep"] if options.keep_ptx else []),
         *options.extra,
     ]
     with tempfile.TemporaryDirectory(prefix="tilekit-nvcc-") as name:
@@ -39,6 +42,7 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
             raise _failure(nvcc, arguments, folder, target, run.stdout)
         seconds = time.perf_counter() - begin
         cubin = (folder / "kernel.cubin").read_bytes()
+        ptx = (folder / _KEPT_PTX).read_text().strip() if options.keep_ptx else None
     found = figures(run.stdout)
     return Binary(
         cubin=cubin,
@@ -49,6 +53,8 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
         shared_bytes=found.shared_bytes,
         seconds=seconds,
         version=version(),
+        ptx=ptx,
+        ptxas_seconds=found.seconds,
     )
 
 

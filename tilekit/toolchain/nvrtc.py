@@ -45,9 +45,10 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION and "gpu-architecture" in log:
             raise _unknown_target(nvrtc, target)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            ptx = _read_text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-            raise messages.compile_failure("NVRTC", log, messages.locate_ptx(messages.parse(log), ptx))
+            placed = messages.locate_ptx(messages.parse(log), _read_ptx(nvrtc, program))
+            raise messages.compile_failure("NVRTC", log, placed)
         cubin = _read(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        ptx = _read_ptx(nvrtc, program) if options.keep_ptx else None
     finally:
         nvrtc.nvrtcDestroyProgram(program)
     found = figures(log)
@@ -60,6 +61,8 @@ def compile(source: str, target: Target, *, include: Path, options: Options) -> 
         shared_bytes=found.shared_bytes,
         seconds=time.perf_counter() - begin,
         version=_loaded_version(nvrtc),
+        ptx=ptx,
+        ptxas_seconds=found.seconds,
     )
 
 
@@ -157,6 +160,10 @@ def _read(nvrtc: Any, program: Any, size: Any, read: Any) -> bytes:
     if buffer:
         _check(nvrtc, (*read(program, buffer), None))
     return bytes(buffer)
+
+
+def _read_ptx(nvrtc: Any, program: Any) -> str:
+    return _read_text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
 
 
 def _read_text(nvrtc: Any, program: Any, size: Any, read: Any) -> str:

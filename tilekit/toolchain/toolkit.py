@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a CUDA toolkit may lie on this machine: its nvcc, and the headers that an NVRTC without bundled ones needs."""
+"""Where a CUDA toolkit may lie on this machine: nvcc, nvdisasm, and the headers that an old NVRTC needs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def nvcc() -> Path | None:
     """Find nvcc: in the toolkit that $CUDA_HOME or $CUDA_PATH names, on PATH, or in /usr/local/cuda."""
     places = [*(root / "bin" / "nvcc" for root in _named_roots()), _nvcc_on_path(), _DEFAULT_ROOT / "bin" / "nvcc"]
     return next((place for place in places if place is not None and os.access(place, os.X_OK)), None)
+
+
+def nvdisasm() -> Path | None:
+    """Find the disassembler: where nvcc may lie, or in its wheel."""
+    found = shutil.which("nvdisasm")
+    folders = [root / "bin" for root in _toolkit_roots()] + [folder.parent / "bin" for folder in _wheel_folders()]
+    places = [*([Path(found)] if found else []), *(folder / "nvdisasm" for folder in folders)]
+    return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
 def headers() -> Path | None:
