@@ -115,12 +115,12 @@ class Kernel:
         made: CompiledProgram | None = None
         try:
             found = compiled.find(specialized.text, machine.target, kind, machine.config, key)
-            with observer.listening(identity, cached=found is not None) as sinks:
+            with observer.listening(identity, cached=found is not None, sources=sources) as sinks:
                 made = _compiled(found, specialized, machine, sinks, stage)
         except ToolchainError as error:
             if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
                 raise
-            _show_passes(identity, specialized, machine)
+            _show_passes(identity, specialized, machine, sources)
         except TilekitError as error:
             raise error.with_sources(sources) from error.__cause__
         except RecursionError:
@@ -700,10 +700,10 @@ def _compiled(
     return importlib.import_module("tilekit.drivers").build_edited(found, edit, *where)
 
 
-def _show_passes(identity: Identity, specialized: Specialized, machine: Machine) -> None:
+def _show_passes(identity: Identity, specialized: Specialized, machine: Machine, sources: Sources) -> None:
     """Run the passes for who traces, where nothing can be compiled."""
     if observer.tracing(identity.script):
-        with observer.listening(identity, cached=False) as sinks:
+        with observer.listening(identity, cached=False, sources=sources) as sinks:
             tracing = [sink for sink in sinks if sink.traces]
             drivers = importlib.import_module("tilekit.drivers")
             drivers.generate_source(specialized.program, machine.target, tracing, machine.pipeline)

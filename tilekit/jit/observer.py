@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tilekit.diag.sources import Sources
 from tilekit.events import Fanout, Sink
 
 if TYPE_CHECKING:
@@ -107,12 +108,17 @@ def is_over(tracing: int) -> bool:
 
 
 @contextmanager
-def listening(kernel: Identity, *, cached: bool) -> Iterator[tuple[Sink, ...]]:
-    """Within the block, a compile: the sinks of everybody who wants to hear of it; at its end they are told."""
+def listening(kernel: Identity, *, cached: bool, sources: Sources | None = None) -> Iterator[tuple[Sink, ...]]:
+    """Within the block, a compile: the sinks of everybody who wants to hear of it; at its end they are told.
+
+    Who traces is shown the functions that the kernel was made from.
+    """
     found = [listener(kernel) for listener in _listeners]
     if tracing(kernel.script):
         found.append(_tracers[-1][1].sink(kernel, cached=cached))
     sinks = tuple(sink for sink in found if sink is not None)
+    if sources is not None:
+        Fanout(sink for sink in sinks if sink.traces).note("sources", sources)
     try:
         yield sinks
     except BaseException as error:

@@ -25,6 +25,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 from tilekit.diag import TilekitError, render, sources
 from tilekit.events import Edited, Stage
+from tilekit.ir.prog import Program
+from tilekit.jit import lines
+from tilekit.jit.lines import LineMaps, Map
 from tilekit.tools.lower_trace import journal
 from tilekit.tools.lower_trace.journal import (
     Compile,
@@ -39,7 +42,7 @@ from tilekit.tools.lower_trace.journal import (
     Text,
 )
 from tilekit.transforms.layout_inference import LayoutTrail
-from tilekit.transforms.recorder import layout_row, text_of
+from tilekit.transforms.recorder import layout_row
 
 _P = ParamSpec("_P")
 _LANGUAGES = {
@@ -49,7 +52,7 @@ _LANGUAGES = {
     Stage.HIDET: "hidet",
     Stage.CODEGEN: "cuda",
     Stage.PTX: "ptx",
-    Stage.PTXAS: "cuda",
+    Stage.PTXAS: "ptx",
     Stage.SASS: "sass",
     Stage.HOST: "cuda",
 }
@@ -313,6 +316,8 @@ class CompileSink:
         self._takes_pass = takes_pass
         self._frames: list[_Frame] = []
         self._printed: list[_Printed] = []
+        self._maps = LineMaps()
+        self._cell: Text | None = None
         self._occurrences: Counter[tuple[Stage, str]] = Counter()
         self._culprit: tuple[BaseException, int] | None = None
         self._start = time.perf_counter_ns()
@@ -324,7 +329,7 @@ class CompileSink:
             self._frames[-1].spent = self.spent
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
-        self._end(before, after, round(1e9 * seconds), self.spent)
+        self._end(stage, before, after, round(1e9 * seconds), self.spent)
 
     @_ours
     def fail(self, stage: Stage, name: str, error: BaseException) -> None:
@@ -350,6 +355,8 @@ class CompileSink:
     @_ours
     def note(self, key: str, value: object) -> None:
         """Write what was found out by the innermost step that goes on, or by the compile after all of them."""
+        if self._maps.take(value):
+            return
         if key == "layouts":
             trails = cast("Mapping[str, LayoutTrail]", value)
             value = {name: [layout_row(choice) for choice in trail] for name, trail in trails.items()}
@@ -371,6 +378,8 @@ class CompileSink:
             entries += self.recording.text_entries(old, "cuda")
             entries += self.recording.text_entries(new, "cuda", old, known)
             entries.append(journal.codegen_entry(step, step.source))
+        if old.id != new.id and old.is_small and new.is_small:
+            self._note(step, "lines_of_edit", _line_map(old, new, lines.through_edit(generated, compiled)))
 
     @_ours
     def done(self, error: BaseException | None) -> None:
@@ -414,9 +423,11 @@ class CompileSink:
                 entries += self.recording.text_entries(printed.text, step.languages[0])
                 entries.append(journal.begin_entry(step))
         self._note_unprintable(step, "before", printed)
+        if self._cell is None and isinstance(before, Program) and printed.text is not None:
+            self._write_cell(step, before, printed.text)
 
     @_ours
-    def _end(self, before: object, after: object, measured: int, spent: int) -> None:
+    def _end(self, stage: Stage, before: object, after: object, measured: int, spent: int) -> None:
         self._culprit = None  # whatever failed within this step was caught by it
         frame = self._frames.pop()
         # what we took while it ran was not its time
@@ -444,13 +455,15 @@ class CompileSink:
             entries.append(journal.end_entry(step))
         if new is None and after is not before:
             self._note_unprintable(step, "after", printed)
+        if step.changed and old is not None and new is not None and old.is_small and new.is_small:
+            self._note_lines(step, old, new, self._maps.of_step(stage, before, after))
 
     def _print(self, subject: object) -> _Printed:
         for printed in self._printed:
             if printed.object is subject:
                 return printed
         try:
-            printed = _Printed(subject, Text(text_of(subject)))
+            printed = _Printed(subject, Text(self._maps.text_of(subject)))
         except Exception as error:
             printed = _Printed(subject, None, _headline(error))
         self._printed = [*self._printed[1 - _REMEMBERED :], printed]
@@ -460,10 +473,31 @@ class CompileSink:
         if printed.text is None:
             self._note(step, "unprintable", {"side": side, "reason": printed.reason})
 
+    def _write_cell(self, step: Step, prog: Program, text: Text) -> None:
+        """Write what the person wrote of the first program, and which of its lines became which."""
+        cell = None if self._maps.sources is None else lines.cell_of(prog, self._maps.sources)
+        if cell is None:
+            return
+        self._cell = Text(cell.text)
+        with self.recording.writing(self.compile, step) as entries:
+            entries += self.recording.text_entries(self._cell, "python")
+            value = {"text": self._cell.id, "names": list(cell.names), "numbers": list(cell.numbers)}
+            step.notes["cell"] = value
+            entries.append(journal.note_entry(step.c, step.seq, "cell", value))
+        self._note_lines(step, self._cell, text, cell.map)
+
+    def _note_lines(self, step: Step, old: Text, new: Text, map: Map | None) -> None:
+        if map is not None:
+            self._note(step, "lines", _line_map(old, new, map))
+
     def _note(self, step: Step | None, key: str, value: object) -> None:
         (self.compile if step is None else step).notes[key] = value
         entry = journal.note_entry(self.compile.c, None if step is None else step.seq, key, value)
         self.recording.write(self.compile, step, [entry])
+
+
+def _line_map(old: Text, new: Text, map: Map) -> Entry:
+    return {"from": old.id, "to": new.id, "map": map}
 
 
 def _phase(stage: Stage, run: int) -> str:

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which line comes from which, on the whole way from the lines of the person to machine code.
+
+A compile is a chain of texts; a map says for each line of one from which line of the text before it comes. Lines are
+followed by what they show: passes hand on the statements that they leave alone, and what they make anew has the place
+of what it was made from. The compilers' line tables lead on from there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import textwrap
+import tokenize
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tilekit import textdiff
+from tilekit.backends.codegen import LoweredModule
+from tilekit.diag.sources import Sources, def_line, display_name
+from tilekit.diag.span import Span
+from tilekit.events import Stage
+from tilekit.ir.prog import Program
+from tilekit.ir.stmt import DeclareStmt, ForStmt, InstStmt, LetStmt
+from tilekit.ir.text import printer
+from tilekit.ir.text.blocks import Let
+from tilekit.lowir import module_text
+from tilekit.lowir.nodes import DeclareStmt as LoweredDeclareStmt
+from tilekit.lowir.nodes import IRModule
+from tilekit.lowir.printer import Source
+from tilekit.toolchain import messages
+from tilekit.toolchain.nvdisasm import Sass
+from tilekit.transforms.recorder import text_of
+
+# for each line of a text the line of the one before it, counted from 0
+Map: TypeAlias = "list[int | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line by what it shows: objects that stay the same where nothing changes, and the place it comes from.
+
+    The place is one of the person's source, the number of an instruction, or, of a line that has neither, its text.
+    """
+
+    text: str
+    objects: tuple[object, ...]
+    place: Hashable
+
+
+def rows_of(subject: Program | IRModule) -> list[Row]:
+    """The lines of a program, or of a Hidet module with the empty one behind its last."""
+    if isinstance(subject, Program):
+        return [Row(text, _objects(shown), printer.span_of(shown) or text) for text, shown in subject.lines()]
+    lines = module_text.to_lines(subject)
+    rows = [Row(x.text, () if x.stmt is None else (x.stmt,), x.text if x.origin is None else x.origin) for x in lines]
+    return [*rows, Row("", (), None)]
+
+
+def _objects(shown: Any) -> tuple[object, ...]:
+    match shown:
+        case None:
+            return ()
+        case InstStmt(inst=inst):
+            return shown, inst
+        case Let(var=var):
+            return (var,)
+        case ForStmt(iter_var=var) | DeclareStmt(var=var):
+            return shown, var
+        case _:
+            return (shown,)
+
+
+def follow(old: Sequence[Row], new: Sequence[Row]) -> Map:
+    """From which of the old lines each of the new ones comes."""
+    at = _index(old)
+    found: Map = [next((at[id(shown)] for shown in row.objects if id(shown) in at), None) for row in new]
+    taken = set(found)
+    left: dict[Hashable, list[int]] = defaultdict(list)
+    for number, row in enumerate(new):
+        if found[number] is None:
+            left[row.place].append(number)
+    there: dict[Hashable, list[int]] = defaultdict(list)
+    for number, row in enumerate(old):
+        there[row.place].append(number)
+    for place, numbers in left.items():
+        candidates = [number for number in there[place] if number not in taken] or there[place]
+        for k, number in enumerate(numbers if candidates else ()):
+            # as many lines are the same ones in order; where there are more, each has become several
+            found[number] = candidates[k * len(candidates) // len(numbers)]
+    return found
+
+
+def _index(rows: Iterable[Row]) -> dict[int, int]:
+    """The first line that shows each object."""
+    at: dict[int, int] = {}
+    for number, row in enumerate(rows):
+        for shown in row.objects:
+            at.setdefault(id(shown), number)
+    return at
+
+
+def through_lowering(program: Sequence[Row], module: Sequence[Row], lowered: LoweredModule) -> Map:
+    """From which lines of a program those of the Hidet module come that it was lowered to."""
+    at = _index(program)
+    head = next((k for k, row in enumerate(program) if row.text.startswith(_HEAD)), None)
+
+    def comes_from(row: Row) -> int | None:
+        if row.text.startswith(_HEAD):
+            return head
+        if not isinstance(row.place, int):
+            return None
+        made_from = lowered.statements[row.place]
+        if isinstance(made_from, LetStmt):
+            (stmt,) = row.objects
+            shown = stmt.var if isinstance(stmt, LoweredDeclareStmt) else None
+            return at.get(id(shown), at.get(id(made_from.bind_vars[0])))
+        return at.get(id(made_from))
+
+    return list(map(comes_from, module))
+
+
+def through_printing(module: Sequence[Row], source: Source) -> Map:
+    """From which lines of a Hidet module those of the source come that it is printed as."""
+    at = _index(module)
+    first = {row.place: number for number, row in reversed(list(enumerate(module)))}
+    heads = {row.text.removeprefix(_HEAD): k for k, row in enumerate(module) if row.text.startswith(_HEAD)}
+
+    def comes_from(text: str, origin: int | None, stmt: object) -> int | None:
+        if stmt is None:
+            return next((number for head, number in heads.items() if text.startswith(head)), None)
+        return at.get(id(stmt), None if origin is None else first.get(origin))
+
+    rows = zip(source.text.splitlines(), source.lines, source.statements, strict=True)
+    return [*(comes_from(*row) for row in rows), None]
+
+
+_HEAD = "def "
+_PTX_CODE = re.compile(r"\s*(?:@|[a-z_])")
+
+
+def through_ptx(ptx: str) -> Map:
+    """From which lines of the source the instructions of its PTX come."""
+    lines = zip(ptx.split("\n"), messages.ptx_source_lines(ptx), strict=True)
+    return [line - 1 if line and _PTX_CODE.match(text) else None for text, line in lines]
+
+
+def through_edit(generated: str, edited: str) -> Map:
+    """From which lines of the generated source those of an edited one come."""
+    old, new = generated.split("\n"), edited.split("\n")
+    found: Map = [None] * len(new)
+    for run in textdiff.align(old, new):
+        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
+            found[run.right : run.right + run.count] = range(run.left, run.left + run.count)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- the cell
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The functions of the person that a program was made from, as they are now.
+
+    `numbers` are the lines that an editor counts in `names`, None between two functions; `map` leads from the lines of
+    the program to those of `text`.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    numbers: tuple[int | None, ...]
+    map: Map
+
+
+def cell_of(prog: Program, sources: Sources) -> Cell | None:
+    """What the person wrote of a program; None where nobody knows it any more."""
+    places = [printer.span_of(shown) for _, shown in prog.lines()]
+    lines: list[str] = []
+    names: list[str] = []
+    numbers: list[int | None] = []
+    begins: dict[str, int] = {}
+    for function in dict.fromkeys(place.function for place in places if place is not None):
+        code = sources.code(function)
+        block = [] if code is None else _block(code.co_filename, def_line(code))
+        if code is None or not block:
+            continue
+        if lines:
+            lines.append("")
+            numbers.append(None)
+        begins[function] = len(lines)
+        lines += block
+        numbers += range(def_line(code), def_line(code) + len(block))
+        names.append((sources.display or display_name)(code.co_filename))
+    if not lines:
+        return None
+
+    def comes_from(place: Span | None) -> int | None:
+        return None if place is None or place.function not in begins else begins[place.function] + place.line
+
+    return Cell("\n".join(lines), tuple(dict.fromkeys(names)), tuple(numbers), list(map(comes_from, places)))
+
+
+def _block(filename: str, line: int) -> list[str]:
+    """The lines of the function that begins at this line, without what they are all indented by."""
+    try:
+        block = inspect.getblock(linecache.getlines(filename)[line - 1 :])
+    except (SyntaxError, tokenize.TokenError):
+        return []
+    return textwrap.dedent("".join(block)).rstrip("\n").split("\n") if block else []
+
+
+# ---------------------------------------------------------------------------------------------------------- a compile
+
+
+class LineMaps:
+    """Follows the steps of one compile. What it must know beside the texts comes as notes of the compile."""
+
+    def __init__(self) -> None:
+        self.sources: Sources | None = None
+        self._lowered: LoweredModule | None = None
+        self._source: Source | None = None
+        self._sass: Sass | None = None
+        self._printed: list[tuple[Program | IRModule, list[Row]]] = []
+
+    def take(self, value: object) -> bool:
+        """Whether a note was meant for this."""
+        match value:
+            case Sources():
+                self.sources = value
+            case LoweredModule():
+                self._lowered = value
+            case Source():
+                self._source = value
+            case Sass():
+                self._sass = value
+            case _:
+                return False
+        return True
+
+    def text_of(self, subject: object) -> str:
+        """What is a program, a module or a source, as text; it is printed once for its text and its lines."""
+        if isinstance(subject, (Program, IRModule)):
+            return "\n".join(row.text for row in self._rows(subject))
+        return text_of(subject)
+
+    def of_step(self, stage: Stage, before: object, after: object) -> Map | None:
+        """For each line of what a step made, the line that it comes from of what the step was given."""
+        match before, after:
+            case (Program(), Program()) | (IRModule(), IRModule()):
+                return follow(self._rows(before), self._rows(after))
+            case Program(), IRModule() if self._lowered is not None and self._lowered.module is after:
+                return through_lowering(self._rows(before), self._rows(after), self._lowered)
+            case IRModule(), str() if self._source is not None and self._source.text == after:
+                return through_printing(self._rows(before), self._source)
+            case str(), str() if stage is Stage.PTX:
+                return through_ptx(after)
+            case str(), str() if stage is Stage.SASS and self._sass is not None:
+                return list(self._sass.lines)
+            case _:
+                return None
+
+    def _rows(self, subject: Program | IRModule) -> list[Row]:
+        for printed, rows in self._printed:
+            if printed is subject:
+                return rows
+        rows = rows_of(subject)
+        self._printed = [*self._printed[1 - _REMEMBERED :], (subject, rows)]
+        return rows
+
+
+# a step looks at two, and the one after it at one of these
+_REMEMBERED = 3
