@@ -57,7 +57,7 @@ class EditSink(Null):
         self.tiles: dict[str, Decision] = {}  # by file, of the passes that have one
         self._say = say
         self._on_source = on_source
-        self._passes = 0
+        self._passes = 1  # the first step of a compile is a look at the program
         self._before: object = None  # what the last tile pass was given
         self._edited: EditFolder | None = None
 

@@ -13,7 +13,7 @@ from tilekit.tools.lower_trace.edits import TILES, EditFolder
 
 
 def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
-    """The files of the program after a tile pass of a kernel; the passes of a compile are numbered from 0."""
+    """The files of the program after a tile pass of a kernel, which is the `number`-th step of its compile."""
     return EditFolder(
         kernel.path / TILES,
         f"{number:02d}_{name}.tir",
