@@ -77,8 +77,7 @@ def lower_trace(
     ...         self.attrs.warps = 1
     ...         g = self.global_view(x_ptr, dtype=float32, shape=[32])
     ...         self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) * 2.0, offsets=[0])
-    >>> Double().compile(tilekit.spec(float32, (32,)), device="cpu")
-    >>> program = Double().kernels[-1].program
+    >>> program = Double().compile(tilekit.spec(float32, (32,)), device="cpu").transpiled_programs[0]
     >>> [step["changed"] for step in lt.lower_trace(program, transforms.get_default_passes()[5:7])]
     [True, True]
     """

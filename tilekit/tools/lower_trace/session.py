@@ -377,7 +377,7 @@ def tracing(
     ...         g = self.global_view(x_ptr, dtype=float32, shape=[32])
     ...         self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) * 2.0, offsets=[0])
     >>> with tempfile.TemporaryDirectory() as folder, tilekit.tracing("html", folder) as traced:
-    ...     Double().compile(tilekit.spec(float32, (32,)), device="cpu")
+    ...     _ = Double().compile(tilekit.spec(float32, (32,)), device="cpu")
     >>> [compile.kernel for compile in traced.compiles]
     ['double']
     """

@@ -27,7 +27,7 @@ class Terminal:
 
     def hear(self, event: Event) -> None:
         match event:
-            case Event(kind="compile", compile=Compile() as compile):
+            case Event(kind="compile", compile=Compile() as compile) if compile.run:
                 self._begun(compile)
             case Event(kind="pass_end", step=Step() as step):
                 self._done(event.run, step)
@@ -61,13 +61,15 @@ class Terminal:
     def _failed(self, run: Run, step: Step) -> None:
         """A step has failed: what it was given is shown whole, unless a step that it called was to blame."""
         assert step.failure is not None
+        if step.status is Status.ABORTED:
+            self._console.heading(f"{_head(step)}  ABORTED", Style.FAILED)
+            return
         first, *more = f"{step.failure.type}: {step.failure.message}".split("\n")
         self._console.heading(f"{_head(step)}  {step.status.value.upper()}  {first}", Style.FAILED)
         for line in more:
             self._console.text(line, Style.FAILED)
-        if step.status is not Status.ABORTED and step.before:
-            for line in run.lines(step.before):
-                self._console.text(line)
+        for line in run.lines(step.before) if step.before else ():
+            self._console.text(line)
 
     def diff(self, before: Sequence[str], after: Sequence[str]) -> None:
         lines = textdiff.unified(before, after, self._context)
