@@ -138,28 +138,57 @@ def test_long_texts_that_repeat_or_have_nothing_in_common_stay_fast(of):
     assert time.process_time() - began < 2
 
 
-@pytest.mark.skipif(
-    shutil.which("node") is None or not (WIDGETS / "node_modules").exists(), reason="no node modules: run make widgets"
-)
-def test_the_twin_in_the_browser_says_the_same_of_fresh_texts(tmp_path: pathlib.Path):
-    def text() -> list[str]:
-        parts = ["x", "y(x)", " = ", "+ 1", "  ", ", ", "[7]", "é"]
-        return ["".join(random.choices(parts, k=random.randrange(5))) for _ in range(random.randrange(60))]
+def random_text(most: int = 60) -> list[str]:
+    parts = ["x", "y(x)", " = ", "+ 1", "  ", ", ", "[7]", "é"]
+    return ["".join(random.choices(parts, k=random.randrange(5))) for _ in range(random.randrange(most))]
 
-    def edited(lines: list[str]) -> list[str]:
-        return [line + random.choice(["", " z"]) for line in lines if random.random() < 0.8]
 
+def random_pair(most: int = 60) -> tuple[list[str], list[str]]:
+    before = random_text(most)
+    edited = [line + random.choice(["", " z"]) for line in before if random.random() < 0.8]
+    return before, random.choice([random_text(most), edited])
+
+
+def check_twin(pairs: list[tuple[list[str], list[str]]], folder: pathlib.Path):
+    """The browser's half makes the same rows and marks of these pairs."""
     lines, tokens = [], []
-    for number in range(300):
-        before = text()
-        after = random.choice([text, lambda before=before: edited(before)])()
+    for number, (before, after) in enumerate(pairs):
         lines.append({"name": str(number), "before": before, "after": after, "runs": rows(before, after)})
         for left, right in zip(before, after, strict=False):
             tokens.append({"left": left, "right": right, "spans": textdiff.spans(left, right)})
-    (tmp_path / "lines.json").write_text(json.dumps(lines))
-    (tmp_path / "tokens.json").write_text(json.dumps(tokens))
-    environment = os.environ | {"TILEKIT_VECTORS": str(tmp_path)}
+    (folder / "lines.json").write_text(json.dumps(lines))
+    (folder / "tokens.json").write_text(json.dumps(tokens))
+    environment = os.environ | {"TILEKIT_VECTORS": str(folder)}
     subprocess.run(["node", "build.mjs", "--tests"], cwd=WIDGETS, check=True)
     command = ["node", "--test", "build/test/textdiff.test.js"]
     done = subprocess.run(command, cwd=WIDGETS, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+needs_modules = pytest.mark.skipif(
+    shutil.which("node") is None or not (WIDGETS / "node_modules").exists(), reason="no node modules: run make widgets"
+)
+
+
+@needs_modules
+def test_case_70_71_the_twin_in_the_browser_says_the_same_of_fresh_texts(tmp_path: pathlib.Path):
+    check_twin([random_pair() for _ in range(300)], tmp_path)
+
+
+@pytest.mark.slow
+@needs_modules
+def test_case_70_of_ten_thousand_random_pairs_none_has_a_shorter_diff_in_either_language(tmp_path: pathlib.Path):
+    pairs = [random_pair(24) for _ in range(10_000)]
+    for before, after in pairs:
+        common = lcs_length(before, after)
+        assert textdiff.counts(before, after) == (len(after) - common, len(before) - common)
+    check_twin(pairs, tmp_path)
+
+
+def test_case_70_one_line_of_a_thousand_that_repeat_is_one_added_and_one_removed():
+    before = [f"fma(acc_{n % 30}, {n % 15})" for n in range(1000)]
+    at = random.randrange(1000)
+    after = [*before[:at], "fma(acc_0, changed)", *before[at + 1 :]]
+    assert textdiff.counts(before, after) == (1, 1)
+    assert textdiff.counts(["x"], ["x", "++i;"]) == (1, 0)
+    assert textdiff.counts(["--i;", "x"], ["x"]) == (0, 1)
