@@ -24,17 +24,20 @@ from tilekit import float32, int32
 factor = float(sys.argv[1])
 
 
-class Times(tilus.Script):
-    def __call__(self, n: int32, x_ptr: ~float32):
-        self.attrs.blocks = [1]
-        self.attrs.warps = 4
-        g = self.global_view(x_ptr, dtype=float32, shape=[n])
-        x = self.load_global(g, offsets=[0], shape=[128])
-        self.store_global(g, x * factor, offsets=[0])
+def times():
+    class Times(tilus.Script):
+        def __call__(self, n: int32, x_ptr: ~float32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 4
+            g = self.global_view(x_ptr, dtype=float32, shape=[n])
+            x = self.load_global(g, offsets=[0], shape=[128])
+            self.store_global(g, x * factor, offsets=[0])
+
+    return Times()
 
 
 for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
-    handle = Times()
+    handle = times()
     x = np.ones(100, dtype=np.float32)
     handle(100, x)
     kernel = handle.last
@@ -142,6 +145,8 @@ def test_case_59_two_runs_at_once_mix_nothing_up(script: Script, times: int) -> 
         assert process.returncode == 0, said
         assert printed.startswith(f"{factor} False ") and "CONFLICT" not in said
     assert not [*script.traced.rglob("*.bak*"), *script.traced.rglob("*.conflict")]
+    journals = [path.read_text() for path in script.traced.glob(".run_records/run_*/journal.jsonl")]
+    assert sorted(journal.count('"k":"compile_end"') for journal in journals) == [times, times]
     index = (script.traced / "index.html").read_text()
     recorded = [path.name for path in (script.traced / ".run_records").glob("run_*")]
     assert len(recorded) == 2 and all(name in index for name in recorded)
