@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two texts line by line, as the switches say: what is the same, edited, re-indented, renamed, moved. No DOM here.
 import type { Language } from "../common/syntax.ts";
-import { align, between, type Hunk, hunks, Kind, type Lines, matches, type Pair, settled } from "../common/textdiff.ts";
+import { align, between, type Hunk, Kind, type Lines, matches, type Pair, settled } from "../common/textdiff.ts";
 import { isRenamed, type NamedLine, namedLines, renaming, valueKeys, withNames } from "./diffnames.ts";
 import { inOrder, type Pins } from "./diffpins.ts";
 
@@ -136,16 +136,15 @@ type Keys = [left: Lines, right: Lines];
 
 function compare(left: Side, right: Side, { indents, renames }: Switches): Hunk[] {
   const exact: Keys = [left.lines, right.lines];
-  if (!indents && !renames) return hunks(...exact);
-  let pairs = refined(left, right, [exact]);
+  let pairs = matches(...exact);
   if (indents) {
     const inked: Keys = [left.inked, right.inked];
     // equal lines stay matched unless what surrounds them would then be torn apart
-    pairs = longer(refined(left, right, [exact, inked]), refined(left, right, [inked]));
+    pairs = longer(refined(pairs, inked), matches(...inked));
   }
   if (renames) {
     const shapes: Keys = [left.named.map(({ shape }) => shape), right.named.map(({ shape }) => shape)];
-    pairs = longer(pairs, explained(refined(left, right, [[left.values, right.values], shapes]), left, right));
+    pairs = longer(pairs, explained(refined(matches(left.values, right.values), shapes), left, right));
   }
   return settled(between(pairs, left.lines.length, right.lines.length), ...exact);
 }
@@ -163,16 +162,12 @@ function matched(found: Hunk[], count: number): Pair[] {
 
 const longer = (first: Pair[], second: Pair[]): Pair[] => (second.length > first.length ? second : first);
 
-/** Pairs by the first keys, then between them by the next ones. */
-function refined(left: Side, right: Side, levels: Keys[]): Pair[] {
-  let pairs: Pair[] = [];
-  for (const [old, now] of levels) {
-    const more = between(pairs, left.lines.length, right.lines.length).flatMap(({ removed, added }) =>
-      matches(old.slice(removed.start, removed.stop), now.slice(added.start, added.stop)).map(([i, j]): Pair => [removed.start + i, added.start + j]),
-    );
-    pairs = [...pairs, ...more].sort(([i], [j]) => i - j);
-  }
-  return pairs;
+/** The pairs, and what matches between them by other keys. */
+function refined(pairs: Pair[], [old, now]: Keys): Pair[] {
+  const more = between(pairs, old.length, now.length).flatMap(({ removed, added }) =>
+    matches(old.slice(removed.start, removed.stop), now.slice(added.start, added.stop)).map(([i, j]): Pair => [removed.start + i, added.start + j]),
+  );
+  return [...pairs, ...more].sort(([i], [j]) => i - j);
 }
 
 /** Those of the pairs that are equal or differ by names that became others throughout. */
