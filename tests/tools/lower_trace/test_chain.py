@@ -136,6 +136,11 @@ def test_case_91_what_is_no_program_is_an_error():
         lt.lower_trace("def f(): ...", Nothing())  # pyright: ignore[reportArgumentType]
 
 
+def test_case_91_a_pass_over_another_ir_is_an_error(program):
+    with pytest.raises(TilekitError, match="simplify is a pass over another IR than that of the tile program"):
+        lt.lower_trace(program, hidet_passes.PASSES[0])
+
+
 def test_case_91_nothing_is_hooked(program):
     lt.lower_trace(program, Nothing())
     assert observer.tracing() == 0

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tilekit import textdiff
 from tilekit.config import TraceMode
@@ -141,16 +141,17 @@ def _subject(given: Program | TileFunction | IRModule | HidetFunction) -> Subjec
 
 def _named(
     passes: AnyPass | tuple[str, AnyPass] | Sequence[AnyPass | tuple[str, AnyPass]],
-) -> list[tuple[str, AnyPass]]:
+) -> Iterator[tuple[str, AnyPass]]:
     """The passes in order, each with its name."""
     match passes:
-        case (str(), _):
-            listed = [passes]
+        case (str() as name, each) if not isinstance(each, (str, tuple)):
+            yield name, cast("AnyPass", each)
         case list() | tuple():
-            listed = list(passes)
+            for each in cast("Sequence[AnyPass | tuple[str, AnyPass]]", passes):
+                yield from _named(each)
         case _:
-            listed = [passes]
-    return [each if isinstance(each, tuple) else (_name(each), each) for each in listed]
+            each = cast("AnyPass", passes)
+            yield _name(each), each
 
 
 def _name(each: AnyPass) -> str:
@@ -162,15 +163,21 @@ def _name(each: AnyPass) -> str:
 def _run(each: AnyPass, name: str, subject: Subject, sink: CompileSink) -> Subject:
     stage = Stage.HIDET if isinstance(subject, IRModule) else Stage.TILE
     with step(sink, stage, name, subject) as underway:
-        match each:
-            case TilePass():
+        match each, subject:
+            case TilePass(), Program():
                 after = each.process_program(subject, sink)
-            case hidet_passes.Pass():
+            case hidet_passes.Pass(), IRModule():
                 after = each(subject, Null())
+            case TilePass() | hidet_passes.Pass(), _:
+                raise ArgumentError("TK625", f"{name} is a pass over another IR than that of the {_kind(subject)}")
             case _:
                 after = each(subject)
         underway.made(after)
     return after
+
+
+def _kind(subject: Subject) -> str:
+    return "Hidet module" if isinstance(subject, IRModule) else "tile program"
 
 
 def _write(path: Path, journal: str, failed: bool) -> None:

@@ -146,6 +146,7 @@ class Session:
                 listeners = [*self._printers(terminal), summaries]
                 self._run, self._is_open = run.open_run(self.settings, listeners, self._console.say), True
                 summaries.page = self.report
+            assert self._run is not None
             return self._run
 
     def _printers(self, terminal: ModuleType) -> list[Listener]:
