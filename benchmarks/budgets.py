@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import report, trace
 
 REPEAT = 5
 
@@ -299,4 +299,6 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "edit_to_run_s": edit_to_run_seconds,
     "idle_memory_mb": idle_memory,
     "install_mb": install_size,
+    "trace_200_passes": trace.synthetic,
+    "trace_matmul": trace.matmul,
 }

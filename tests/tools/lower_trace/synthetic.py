@@ -63,11 +63,12 @@ def changed(lines: Sequence[str], share: float, rng: random.Random) -> list[str]
 def pipeline(passes: int, lines: int, seed: int, share_changed: float = 0.4) -> Iterator[tuple[Program, Program]]:
     """What each pass is given and what it makes: the same object, or a program of which 1 % of the lines differ."""
     rng = random.Random(seed)
+    changing = set(rng.sample(range(passes), round(share_changed * passes)))
     text = lines_of_ir(lines, seed)
     before = Program("\n".join(text))
-    for _ in range(passes):
+    for number in range(passes):
         after = before
-        if rng.random() < share_changed:
+        if number in changing:
             text = changed(text, 0.01, rng)
             after = Program("\n".join(text))
         yield before, after

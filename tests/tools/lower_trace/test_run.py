@@ -194,6 +194,35 @@ def test_the_page_holds_at_any_time_what_the_journal_holds(opened):
     assert re.search(r'data-tk="z"', folder.page.read_text()) and 'data-tk="j"' not in folder.page.read_text()
 
 
+def test_case_65_a_long_pipeline_takes_little_room(opened, monkeypatch):
+    compared: list[int] = []
+    between = journal.Difference.between
+
+    def counted(before: journal.Text, after: journal.Text) -> journal.Difference:
+        compared.append(len(after.lines))
+        return between(before, after)
+
+    monkeypatch.setattr(journal.Difference, "between", counted)
+    steps = list(pipeline(200, 3000, random.randrange(10**6)))
+    before = written_bytes()
+    folder = opened()
+    compile_with(folder.recording.compile("kernel"), iter(steps))
+    folder.recording.close()
+    dumps = sum(text.stat().st_size for text in (folder.path.parent / shelf.TEXTS).iterdir())
+    assert (folder.path / journal.FILE).stat().st_size <= 2e6
+    assert folder.page.stat().st_size <= 0.7e6  # beside the viewer
+    assert dumps <= 25e6 and dumps == sum(len(str(p)) for p in {id(p): p for pair in steps for p in pair}.values())
+    assert written_bytes() - before - dumps <= 3e6
+    # nothing is printed twice, and nothing compared that did not change
+    assert all(p.prints == 2 for pair in steps for p in pair)  # once here
+    assert len(compared) == sum(a is not b for a, b in steps)
+
+
+def written_bytes() -> int:
+    (line,) = [line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("wchar")]
+    return int(line.split()[1])
+
+
 # --------------------------------------------------------------------------------------------------- names and places
 
 HOSTILE = [
