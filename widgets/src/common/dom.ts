@@ -25,6 +25,13 @@ export function button(label: string, name: string, onClick: () => void, classNa
   return element;
 }
 
+/** A button that is on or off, as `aria-pressed` says. */
+export function toggleButton(label: string, name: string, onClick: () => void): HTMLButtonElement {
+  const element = button(label, name, onClick, "tk-toggle");
+  element.setAttribute("aria-pressed", "false");
+  return element;
+}
+
 export function searchBox(name: string): HTMLInputElement {
   const element = el("input", "tk-search", [], { type: "search", placeholder: name, "aria-label": name, spellcheck: "false" });
   makeFocusable(element);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands above the texts of a step: why it failed, what the edit store said, what the assembler counted.
 import { button, el } from "../common/dom.ts";
-import type { Run, Step } from "./journal.ts";
+import type { Compile, Run, Step } from "./journal.ts";
+import type { Pair } from "./queries.ts";
 
 /** Why a step did not come to its end; undefined: it did. */
 export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | undefined {
@@ -43,14 +44,37 @@ export function editCard({ codegen }: Step): HTMLElement | undefined {
   return card;
 }
 
-/** What a step noted about the machine code: registers, shared memory, spills. */
-export function figures(step: Step): HTMLElement | undefined {
-  const noted = step.notes.get("ptxas");
+/** What the assembler counted: registers, shared memory, spills. */
+export const figures = (step: Step): HTMLElement | undefined => figuresCard(step.notes.get("ptxas"));
+
+function figuresCard(noted: unknown): HTMLElement | undefined {
   if (typeof noted !== "object" || noted === null) return undefined;
-  const card = el("div", "tk-card tk-figures", [el("b", "", ["ptxas"])]);
-  for (const [name, value] of Object.entries(noted)) {
-    if (typeof value === "object" && value !== null) continue;
-    card.append(el("span", "", [`${name.replaceAll("_", " ")} `, el("b", "", [String(value)])]));
-  }
+  const facts = Object.entries(noted).filter(([, value]) => typeof value !== "object");
+  return el("div", "tk-card tk-figures", [el("b", "", ["ptxas"]), ...facts.map(([name, value]) => fact(name.replaceAll("_", " "), String(value)))]);
+}
+
+const fact = (name: string, value: string): HTMLElement => el("span", "", [`${name} `, el("b", "", [value])]);
+
+/** A text that could not be printed, and why. */
+export function unprintable(step: Step): HTMLElement | undefined {
+  const noted = step.notes.get("unprintable") as { side: string; reason: string } | undefined;
+  return noted && el("div", "tk-card", [el("span", "tk-pill tk-warned", ["could not print"]), `the text ${noted.side} it: ${noted.reason}`]);
+}
+
+/** What was noted of a compile as a whole: what it died of, figures, and which stages it lacks. */
+export function compileCards({ notes }: Compile): (HTMLElement | undefined)[] {
+  const error = notes.get("error") as { type: string; message: string; where: string | null } | undefined;
+  const absent = notes.get("absent") as { stage: string; why: string; help: string | null } | undefined;
+  const died = error && el("div", "tk-error-box", [el("b", "", [error.type]), el("pre", "", [error.message]), el("div", "", [error.where ?? ""])], { role: "alert" });
+  const lacks = absent && el("div", "tk-card", [el("b", "", [`no ${absent.stage}`]), el("span", "tk-dim", [[absent.why, absent.help].filter(Boolean).join(": ")])]);
+  return [died, figuresCard(notes.get("ptxas")), lacks];
+}
+
+/** Where two compiles part, and the way out of their comparison. */
+export function partingCard(first: Pair | undefined, go: () => void, leave: () => void): HTMLElement {
+  const step = first && (first.a ?? first.b)!;
+  const card = el("div", "tk-card", [step ? "A and B part at" : "A and B never differ"]);
+  if (step) card.append(button(`${step.number} ${step.name}`, "Go to where they part", go));
+  card.append(el("span", "tk-grow"), button("Leave", "Leave the comparison (Esc)", leave));
   return card;
 }

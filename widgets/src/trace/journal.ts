@@ -97,6 +97,13 @@ interface Note {
   value: unknown;
 }
 
+/** What a person's pass tells of its methods: for lines before and after, from 0, the number of the one that did it. */
+interface Visits {
+  methods: { name: string }[];
+  before: [line: number, method: number][];
+  after: [line: number, method: number][];
+}
+
 interface CompileEnd {
   k: "compile_end";
   c: number;
@@ -115,6 +122,9 @@ export type Status = "changed" | "same" | "translated" | "failed" | "interrupted
 /** What the steps that make one language of another are given. */
 const TAKEN: Record<string, Language> = { lower: "tile", codegen: "hidet", ptx: "cuda", sass: "ptx" };
 
+/** Phases of which the result is no text. */
+const ASSEMBLED = new Set(["ptxas", "host"]);
+
 /** A phase without the `run2_` of a later compile. */
 export const basePhase = (phase: string): string => phase.replace(/^run\d+_/, "");
 
@@ -132,7 +142,7 @@ export class Step {
   get status(): Status {
     if (this.failure) return this.failure.status;
     if (!this.end) return "unfinished";
-    if (this.isTranslation) return "translated";
+    if (this.isTranslation || this.#isAssembled) return "translated";
     return this.end.changed ? "changed" : "same";
   }
 
@@ -171,6 +181,10 @@ export class Step {
     return this.taken !== this.language;
   }
 
+  get #isAssembled(): boolean {
+    return ASSEMBLED.has(basePhase(this.phase));
+  }
+
   /** The text that it left behind, or what it was given where it left none. */
   get after(): string | null {
     return this.end?.after ?? this.begin.before;
@@ -178,6 +192,31 @@ export class Step {
 
   get ms(): number {
     return (this.end?.ns ?? 0) / 1e6;
+  }
+
+  /** Whether it changed a text that is too large to be compared. */
+  get isTooLarge(): boolean {
+    return this.status === "changed" && this.end!.add === null;
+  }
+
+  /** Whether what was compiled is not what was generated. */
+  get isEdited(): boolean {
+    return this.codegen !== undefined && this.codegen.source !== this.codegen.compiled;
+  }
+
+  /** The step before it that made what it was given; undefined: it was given the program as it was written. */
+  get giver(): Step | undefined {
+    const { steps } = this.compile;
+    return steps.slice(0, steps.indexOf(this)).findLast((step) => step.end?.changed && step.end.after === this.begin.before);
+  }
+
+  /** For each line of its result the method of a person's pass that made it; null: this is no such pass. */
+  get visits(): string[] | null {
+    const told = this.notes.get("visits") as Visits | undefined;
+    if (!told) return null;
+    const names: string[] = [];
+    for (const [line, method] of told.after) names[line] = told.methods[method]!.name;
+    return Array.from(names, (name) => name ?? "");
   }
 
   /** What to compare passes of two compiles by. */
@@ -194,7 +233,7 @@ export class Step {
       case "same":
         return end!.rebuilt ? "rebuilt, no textual change" : "no change";
       case "translated":
-        return `into ${LANGUAGES[this.language]}`;
+        return this.#isAssembled ? "into machine code" : `into ${LANGUAGES[this.language]}`;
       case "failed":
         return "failed";
       case "interrupted":

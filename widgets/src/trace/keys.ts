@@ -16,6 +16,7 @@ export const KEYS: readonly KeyHelp[] = [
   ["x", "mark a pass, then compare another with it"],
   ["y Y", "copy the text after, before"],
   ["s", "fold the list away"],
+  ["< >", "make the list narrower, wider"],
   ["?", "this help"],
   ["Esc", "leave what is open"],
 ];

@@ -4,9 +4,10 @@ import { hunks } from "../common/textdiff.ts";
 import type { Compile, Journal, Step } from "./journal.ts";
 
 export interface Found {
-  compile: Compile | undefined;
+  compile: Compile;
+  needle: string;
   /** The steps whose result has it. */
-  holders: Set<Step>;
+  holders: ReadonlySet<Step>;
   first: Step | undefined;
   last: Step | undefined;
   /** The step that removed it for good. */
@@ -16,7 +17,7 @@ export interface Found {
 }
 
 /** The steps of a compile whose result has a text in one of its lines, in capital letters or not. */
-export function find(journal: Journal, steps: readonly Step[], needle: string): Found {
+export function find(journal: Journal, compile: Compile, needle: string): Found {
   const wanted = needle.toLowerCase();
   const known = new Map<string | null, boolean>();
   const isIn = (id: string | null): boolean => {
@@ -24,16 +25,19 @@ export function find(journal: Journal, steps: readonly Step[], needle: string): 
     if (answer === undefined) known.set(id, (answer = journal.lines(id).some((line) => line.toLowerCase().includes(wanted))));
     return answer;
   };
-  const ended = steps.filter(({ end }) => end !== undefined);
-  const found = ended.filter((step) => isIn(step.end!.after));
-  const last = found.at(-1);
+  const ended = compile.steps.filter(({ end }) => end !== undefined);
+  const holders = ended.filter((step) => isIn(step.end!.after));
+  const last = holders.at(-1);
+  const [written] = compile.steps;
+  const isOriginal = written !== undefined && isIn(written.begin.before);
   return {
-    compile: steps[0]?.compile,
-    holders: new Set(found),
-    first: found[0],
+    compile,
+    needle,
+    holders: new Set(holders),
+    first: holders[0],
     last,
-    gone: last && ended[ended.indexOf(last) + 1],
-    isOriginal: steps.length > 0 && isIn(steps[0]!.begin.before),
+    gone: last ? ended[ended.indexOf(last) + 1] : isOriginal ? ended[0] : undefined,
+    isOriginal,
   };
 }
 
@@ -120,6 +124,20 @@ export function beside(a: Compile, b: Compile): Pair[] {
   }
   same(a.steps.length, right);
   return pairs;
+}
+
+/** Two compiles beside each other. */
+export interface Comparison {
+  a: Compile;
+  b: Compile;
+  pairs: readonly Pair[];
+  /** The first pair whose results are not the same, or -1. */
+  parting: number;
+}
+
+export function compared(a: Compile, b: Compile): Comparison {
+  const pairs = beside(a, b);
+  return { a, b, pairs, parting: pairs.findIndex(({ isSame }) => !isSame) };
 }
 
 /** Where a page opens: at the first failure, else at the last change before the source was generated, else at the first step. */

@@ -2,20 +2,21 @@
 // The viewer of a journal, the same in a page of its own and in a notebook: the list of steps at the side, and what the
 // chosen one made of its text, or two steps, or the same step of two compiles beside each other.
 import { copy } from "../common/copy.ts";
-import { button, el, milliseconds, plural, searchBox } from "../common/dom.ts";
+import { button, el, milliseconds, plural, toggleButton } from "../common/dom.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
-import { recall, remember } from "../common/remember.ts";
 import type { Language } from "../common/syntax.ts";
-import { hunks } from "../common/textdiff.ts";
-import { editCard, errorBox, figures } from "./cards.ts";
+import { compileCards, editCard, errorBox, figures, partingCard, unprintable } from "./cards.ts";
 import { DiffView } from "./diff.ts";
-import type { Side } from "./difftext.ts";
-import { BADGES, badgeOf, EVERYTHING, type Filter, listed, phases, step as stepFrom } from "./filters.ts";
-import { basePhase, type Compile, type Journal, LANGUAGES, type Step } from "./journal.ts";
+import { FilterBar } from "./filterbar.ts";
+import { BADGES, EVERYTHING, type Filter, listed, step as stepFrom } from "./filters.ts";
+import { Finder } from "./finder.ts";
+import type { Compile, Journal, Step } from "./journal.ts";
 import { helpDialog, KEYS } from "./keys.ts";
 import { type Place, read, written } from "./link.ts";
-import { heading, keyOf, List, pairRow, type Row, stepRow } from "./list.ts";
-import { beside, Blame, find, type Found, opening, type Pair } from "./queries.ts";
+import { onPaper } from "./paper.ts";
+import { Blame, type Comparison, compared, opening } from "./queries.ts";
+import { keyOf, pairKey, pairRows, stepRows, summary } from "./rows.ts";
+import { Side } from "./side.ts";
 
 export interface Host {
   /** Where keys are listened to: the panel, or the page if it is all there is. */
@@ -26,57 +27,44 @@ export interface Host {
   tools: HTMLElement[];
 }
 
-/** Two compiles beside each other. */
-interface Comparison {
-  a: Compile;
-  b: Compile;
-  pairs: Pair[];
-  at: number;
-}
+type Ids = [before: string | null, after: string | null];
 
-const NARROWEST = 150;
-const WIDEST = 600;
-const PRINTED_CONTEXT = 3;
-let viewers = 0;
+const SHOWN_MS = 1600;
 
 export class Viewer {
   readonly root: HTMLElement;
-  readonly #list: List;
-  readonly #diff: DiffView;
-  readonly #blames = new Map<Compile, Blame>();
   readonly #steps: readonly Step[];
+  readonly #blames = new Map<Compile, Blame>();
   #filter: Filter = EVERYTHING;
   #step: Step | undefined;
   /** The step that the shown one is compared with, instead of what it was given. */
   #against: Step | undefined;
   #marked: Step | undefined;
   #comparison: Comparison | undefined;
-  #isDrawing = false;
+  /** Which pair of the comparison is shown. */
+  #pair = 0;
   #isBlamed = false;
-  /** Whether the shown step of code generation shows what was edited in the generated source. */
+  /** Whether a step whose source was edited shows what was edited. */
   #isEdit = true;
-  #found: Found | undefined;
+  #isDrawing = false;
   #since = 0;
 
-  readonly #kernels = el("select", "tk-select", [], { "aria-label": "Kernel" });
-  readonly #others = el("select", "tk-select", [], { "aria-label": "Compare with another compile" });
-  readonly #facts = el("span", "tk-dim tk-facts");
-  readonly #tabs = el("div", "tk-tabs", [], { role: "tablist", "aria-label": "Phases" });
-  readonly #badges = el("div", "tk-badges", [], { role: "group", "aria-label": "Filter by what became of a step" });
-  readonly #nameFilter = searchBox("Filter passes");
+  readonly #diff: DiffView;
+  readonly #finder: Finder;
+  readonly #filters = new FilterBar((filter) => this.#narrow(filter));
+  readonly #side: Side;
   readonly #body = el("div", "tk-trace-body");
+  readonly #kernels = select("Kernel");
+  readonly #others = select("Compare with another kernel");
+  readonly #facts = el("span", "tk-dim tk-facts");
   readonly #name = el("span", "tk-current");
   readonly #word = el("span", "tk-dim tk-what");
+  readonly #blame = toggleButton("Blame", "Which pass made each line (b)", () => this.#toggleBlame());
+  readonly #mark = toggleButton("Mark", "", () => this.#compareMarked());
   readonly #cards = el("div", "tk-cards");
-  readonly #strip = el("div", "tk-strip", [], { role: "status" });
-  readonly #hits = el("span", "tk-dim tk-hits");
-  readonly #find = searchBox("Find");
   readonly #spoken = el("span", "tk-spoken", [], { role: "status" });
   readonly #toast = el("span", "tk-toast", [], { role: "status" });
-  readonly #print = el("div", "tk-print");
-  readonly #blameToggle: HTMLButtonElement;
-  readonly #mark: HTMLButtonElement;
-  readonly #changedOnly: HTMLButtonElement;
+  readonly #paper = el("div", "tk-print");
   #help: HTMLElement | undefined;
 
   constructor(
@@ -85,50 +73,40 @@ export class Viewer {
     signal: AbortSignal,
   ) {
     this.#steps = journal.steps;
-    this.#list = new List(`tk-${++viewers}`, (key) => this.#choose(key), signal);
     this.#diff = new DiffView(signal, {
-      onLine: (side, line) => this.#onLine(side, line),
+      onLine: () => this.#tell(),
       onChange: () => this.#tell(),
       onBlame: (line) => this.#goToOrigin(line),
     });
-    this.#changedOnly = toggle("Changed only", "List only passes that did something (c)", () => this.#toggleChanged());
-    this.#blameToggle = toggle("Blame", "Which pass made each line (b)", () => this.#toggleBlame());
-    this.#mark = button("Mark", "Mark this pass, to compare another with it (x)", () => this.#compareMarked());
-    this.root = el("section", "tk-panel tk-trace", [
-      this.#header(),
-      el("nav", "tk-bar-of-filters", [this.#tabs, this.#badges]),
-      this.#body,
-      this.#spoken,
-      this.#toast,
-      this.#print,
-    ]);
-    this.#body.append(this.#side(signal), this.#main());
+    this.#finder = new Finder(journal, this.#diff, (step) => this.#go(step), () => this.#search(), signal);
+    this.#side = new Side(this.#body, (key) => this.#choose(key), (filter) => this.#narrow(filter), signal);
+    this.#body.append(this.#side.element, this.#main());
+    this.root = el("section", "tk-panel tk-trace", [this.#header(), this.#filters.element, this.#body, this.#spoken, this.#toast, this.#paper]);
     makeFocusable(this.root, -1);
     keepKeys(host.keysOf, (key, event) => this.#key(key, event), signal);
     keepFocus(this.root, () => this.#diff.viewport, signal);
-    this.#find.addEventListener("input", () => this.#search(), { signal });
-    this.#find.addEventListener("keydown", (event) => this.#findKey(event), { signal });
-    this.#nameFilter.addEventListener("input", () => this.#narrow({ name: this.#nameFilter.value }), { signal });
-    this.#kernels.addEventListener("change", () => this.#narrow({ compile: this.#kernels.value ? Number(this.#kernels.value) : undefined, phase: undefined }), { signal });
-    this.#others.addEventListener("change", () => this.#compareWith(this.#others.value), { signal });
-    window.addEventListener("beforeprint", () => this.#layOutForPrint(), { signal });
+    const chosen = ({ value }: HTMLSelectElement): Compile | undefined => (value === "" ? undefined : this.journal.compiles[Number(value)]);
+    this.#kernels.addEventListener("change", () => this.#narrow({ compile: chosen(this.#kernels)?.number, phase: undefined }), { signal });
+    this.#others.addEventListener("change", () => this.#compareWith(chosen(this.#others)), { signal });
+    window.addEventListener("beforeprint", () => this.#layOutForPaper(), { signal });
   }
+
+  // --- where one is ----------------------------------------------------------------------------------------------------
 
   /** Show a place, as a fragment says it; what it does not say is as it is when a page opens. */
   show(fragment: string): void {
+    this.#since = performance.now();
     const place = read(fragment);
-    const find = (p: number | undefined): Step | undefined =>
-      this.#steps.find((step) => step.begin.index === p && this.#runOf(step) === (place.run ?? 0));
+    const find = (p: number | undefined): Step | undefined => this.#steps.find((step) => step.begin.index === p && this.#runOf(step) === (place.run ?? 0));
     const badge = BADGES.find(({ name }) => name === place.s)?.name;
     this.#filter = { ...EVERYTHING, compile: this.journal.compiles[place.k ?? -1]?.number, phase: place.t, badge };
     this.#against = find(place.x);
     this.#isBlamed = place.b ?? false;
-    this.#find.value = place.q ?? "";
+    this.#finder.needle = place.q ?? "";
     this.#diff.state = place.d ?? "";
-    this.#step = find(place.p) ?? opening(listed(this.#steps, this.#filter)) ?? this.#steps[0];
+    this.#step = find(place.p) ?? opening(this.#listed) ?? this.#steps[0];
     const [a, b] = (place.ab ?? []).map((number) => this.journal.compiles[number]);
-    this.#comparison = a && b ? this.#compared(a, b) : undefined;
-    this.#found = this.#needle ? this.#findAll() : undefined;
+    this.#compare(a, b, this.#step);
     this.#drawFilters();
     this.#drawList();
     this.#draw();
@@ -138,11 +116,11 @@ export class Viewer {
 
   /** Where one is, as a fragment that `show` understands. */
   get place(): string {
-    const step = this.#step;
     const { cursor, state } = this.#diff;
-    const place: Place = { q: this.#needle, b: this.#isBlamed, t: this.#filter.phase, k: this.#filter.compile, s: this.#filter.badge, d: state };
-    if (step) place.p = step.begin.index;
-    if (step && this.#runOf(step)) place.run = this.#runOf(step);
+    const { compile, phase, badge } = this.#filter;
+    const place: Place = { q: this.#finder.needle, b: this.#isBlamed, k: compile, t: phase, s: badge, d: state };
+    if (this.#step) place.p = this.#step.begin.index;
+    if (this.#step && this.#runOf(this.#step)) place.run = this.#runOf(this.#step);
     if (this.#against) place.x = this.#against.begin.index;
     if (cursor?.side === "right") place.l = cursor.line + 1;
     if (this.#comparison) place.ab = [this.#comparison.a.number, this.#comparison.b.number];
@@ -161,89 +139,48 @@ export class Viewer {
 
   #header(): HTMLElement {
     const { compiles, runs } = this.journal;
-    const script = runs.find(({ line }) => line.script)?.line.script ?? "";
-    const one = compiles.length === 1 ? el("b", "tk-kernel", [compiles[0]!.name], { title: compiles[0]!.name }) : this.#kernels;
-    const option = (compile: Compile): string => [compile.name, compile.line.target, compile.line.run > 1 ? `run ${compile.line.run}` : ""].filter(Boolean).join(" · ");
-    this.#kernels.append(el("option", "", [`All ${compiles.length} kernels`], { value: "" }));
-    this.#others.append(el("option", "", ["Compare with"], { value: "" }));
-    for (const compile of compiles) {
-      this.#kernels.append(el("option", "", [option(compile)], { value: String(compile.number) }));
-      this.#others.append(el("option", "", [option(compile)], { value: String(compile.number) }));
-    }
-    for (const select of [this.#kernels, this.#others]) makeFocusable(select);
+    const hasMany = compiles.length > 1;
+    const script = runs.find(({ line }) => line.script)?.line.script;
+    const option = ({ name, number, line }: Compile): HTMLElement => {
+      const words = [name, line.target, line.run > 1 ? `run ${line.run}` : ""].filter(Boolean).join(" · ");
+      return el("option", "", [words], { value: String(number) });
+    };
+    this.#kernels.append(el("option", "", [`All ${compiles.length} kernels`], { value: "" }), ...compiles.map(option));
+    this.#others.append(el("option", "", ["Compare with"], { value: "" }), ...compiles.map(option));
+    const name = compiles[0]?.name ?? "";
     return el("header", "", [
-      el("span", "tk-title", [script && script !== compiles[0]?.name ? script : "Passes"]),
-      one,
+      el("span", "tk-title", [script ?? "Passes"]),
+      hasMany ? this.#kernels : el("span", "tk-kernel", [name === script ? "" : name], { title: name }),
       this.#facts,
-      ...(compiles.length > 1 ? [this.#others] : []),
+      ...(hasMany ? [this.#others] : []),
       el("span", "tk-grow"),
-      this.#hits,
-      this.#find,
+      this.#finder.hits,
+      this.#finder.box,
       ...this.host.tools,
       button("?", "Keys and facts (?)", () => this.#toggleHelp()),
     ]);
   }
 
-  #side(signal: AbortSignal): HTMLElement {
-    const handle = el("div", "tk-handle", [], { role: "separator", "aria-orientation": "vertical", "aria-label": "Width of the list" });
-    const width = Number(recall("list-width"));
-    if (width) this.#widen(width);
-    handle.addEventListener(
-      "pointerdown",
-      (event) => {
-        handle.setPointerCapture(event.pointerId);
-        const left = this.#body.getBoundingClientRect().left;
-        const move = (moved: PointerEvent): void => this.#widen(moved.clientX - left);
-        handle.addEventListener("pointermove", move);
-        handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
-        event.preventDefault();
-      },
-      { signal },
-    );
-    return el("aside", "tk-side", [el("div", "tk-side-head", [this.#nameFilter, this.#changedOnly]), this.#list.element, handle]);
-  }
-
-  #widen(pixels: number): void {
-    const width = Math.round(Math.min(WIDEST, Math.max(NARROWEST, pixels)));
-    this.#body.style.setProperty("--tk-side", `${width}px`);
-    remember("list-width", String(width));
-  }
-
-  #foldSide(): void {
-    this.#body.classList.toggle("tk-no-side");
-  }
-
   #main(): HTMLElement {
-    const stepper = el("span", "tk-stepper", [
-      button("‹", "Previous changed pass (k)", () => this.#walk(-1, true), ""),
-      this.#name,
-      button("›", "Next changed pass (j)", () => this.#walk(1, true), ""),
-    ]);
-    return el("div", "tk-main", [
-      el("div", "tk-main-head", [
-        button("☰", "Fold the list away (s)", () => this.#foldSide(), "tk-button tk-fold-side"),
-        stepper,
-        this.#word,
-        el("span", "tk-grow"),
-        ...this.#diff.switches,
-        this.#blameToggle,
-        this.#mark,
-        button("Copy before", "Copy the text before (Y)", () => this.#copy("before")),
-        button("Copy after", "Copy the text after (y)", () => this.#copy("after")),
+    const head = el("div", "tk-main-head", [
+      button("☰", "Fold the list away (s)", () => this.#side.fold()),
+      el("span", "tk-stepper", [
+        button("‹", "Previous changed pass (k)", () => this.#walk(-1, true), ""),
+        this.#name,
+        button("›", "Next changed pass (j)", () => this.#walk(1, true), ""),
       ]),
-      this.#strip,
-      this.#cards,
-      this.#diff.element,
+      this.#word,
+      el("span", "tk-grow"),
+      ...this.#diff.switches,
+      this.#blame,
+      this.#mark,
+      button("Copy before", "Copy the text before (Y)", () => this.#copy("before")),
+      button("Copy after", "Copy the text after (y)", () => this.#copy("after")),
     ]);
+    return el("div", "tk-main", [head, this.#finder.strip, this.#cards, this.#diff.element]);
   }
 
   // --- the list --------------------------------------------------------------------------------------------------------
-
-  /** The steps of the kernels that are listed, whatever else is filtered. */
-  get #scope(): readonly Step[] {
-    const { compile } = this.#filter;
-    return compile === undefined ? this.#steps : this.journal.compiles[compile]!.steps;
-  }
 
   get #listed(): Step[] {
     return listed(this.#steps, this.#filter);
@@ -254,126 +191,68 @@ export class Viewer {
     this.#drawFilters();
     this.#drawList();
     const shown = this.#listed;
-    if (this.#step && shown.length && !shown.includes(this.#step)) this.#go(shown[0]!);
-    else this.#draw();
+    if (!this.#comparison && shown[0] && this.#step && !shown.includes(this.#step)) this.#go(shown[0]);
+    else this.#tell();
   }
 
   #drawFilters(): void {
-    const { compile, phase, badge } = this.#filter;
+    const { compile } = this.#filter;
     this.#kernels.value = compile === undefined ? "" : String(compile);
-    const tab = (name: string | undefined, count: number): HTMLElement => {
-      const isSelected = name === phase;
-      const words = name ?? "All";
-      const node = button(words, name === undefined ? "All phases" : `Phase ${name}`, () => this.#narrow({ phase: name }), "tk-tab");
-      node.setAttribute("role", "tab");
-      node.setAttribute("aria-selected", String(isSelected));
-      node.append(el("span", "tk-tab-count", [String(count)]));
-      return node;
-    };
-    const tabs = [...phases(this.#scope)].map(([name, count]) => tab(name, count));
-    this.#tabs.replaceChildren(tab(undefined, this.#scope.length), ...tabs);
-    const inPhase = this.#scope.filter((step) => phase === undefined || step.phase === phase);
-    const badges = BADGES.map(({ name, sign, word, what }) => {
-      const count = inPhase.filter((step) => badgeOf(step) === name).length;
-      const node = button("", `${what}: ${count}`, () => this.#narrow({ badge: badge === name ? undefined : name }), `tk-badge tk-is-${name}`);
-      node.append(el("i", "tk-sign-of", [sign], { "aria-hidden": "true" }), el("b", "", [String(count)]), ` ${word}`);
-      node.setAttribute("aria-pressed", String(badge === name));
-      node.hidden = count === 0 && badge !== name && name !== "changed";
-      return node;
-    });
-    const all = button("", "All steps", () => this.#narrow({ badge: undefined }), "tk-badge");
-    all.append(el("b", "", [String(inPhase.length)]), ` ${inPhase.length === 1 ? "step" : "steps"}`);
-    all.setAttribute("aria-pressed", "false");
-    this.#badges.replaceChildren(all, ...badges);
-    this.#changedOnly.setAttribute("aria-pressed", String(this.#filter.isEventful));
-    if (this.#nameFilter.value !== this.#filter.name) this.#nameFilter.value = this.#filter.name;
+    this.#filters.show(compile === undefined ? this.#steps : this.journal.compiles[compile]!.steps, this.#filter);
+    this.#side.show(this.#filter);
   }
 
   #drawList(): void {
-    this.#list.show(this.#comparison ? this.#pairRows(this.#comparison) : this.#stepRows());
-    this.#list.select(this.#selected);
+    const marks = { holders: this.#finder.holders, marked: this.#marked, hasKernels: this.journal.compiles.length > 1 };
+    this.#side.list.show(this.#comparison ? pairRows(this.#comparison) : stepRows(this.#listed, marks));
+    this.#select();
   }
 
-  get #selected(): string {
-    if (this.#comparison) return `pair:${this.#comparison.at}`;
-    return this.#step ? keyOf(this.#step) : "";
-  }
-
-  #stepRows(): Row[] {
-    const rows: Row[] = [];
-    let previous: Step | undefined;
-    const shown = this.#listed;
-    for (const step of shown) {
-      const { compile, phase } = step;
-      const isNew = compile !== previous?.compile;
-      if (isNew && this.journal.compiles.length > 1) rows.push(heading(compile.name, summary(compile), "tk-heading-kernel"));
-      if (isNew || phase !== previous?.phase) {
-        const time = shown.filter((one) => one.compile === compile && one.phase === phase && one.begin.depth === 0).reduce((sum, { ms }) => sum + ms, 0);
-        rows.push(heading(phase, milliseconds(time)));
-      }
-      rows.push(stepRow(step, this.#found?.holders.has(step) ?? false, step === this.#marked));
-      previous = step;
-    }
-    if (!rows.length) rows.push(heading("no step is of this kind"));
-    return rows;
-  }
-
-  #pairRows({ a, b, pairs }: Comparison): Row[] {
-    const first = pairs.findIndex(({ isSame }) => !isSame);
-    const rows: Row[] = [heading(`A ${a.name}`, summary(a), "tk-heading-kernel"), heading(`B ${b.name}`, summary(b), "tk-heading-kernel")];
-    let phase = "";
-    pairs.forEach((pair, index) => {
-      const here = basePhase((pair.a ?? pair.b)!.phase);
-      if (here !== phase) rows.push(heading((phase = here)));
-      rows.push(pairRow(pair, index, index === first));
-    });
-    return rows;
+  #select(): void {
+    this.#side.list.select(this.#comparison ? pairKey(this.#pair) : this.#step ? keyOf(this.#step) : "");
   }
 
   #choose(key: string): void {
-    if (key.startsWith("pair:")) {
-      this.#goToPair(Number(key.slice(5)));
-      return;
-    }
+    const pair = (this.#comparison?.pairs ?? []).findIndex((_, index) => pairKey(index) === key);
     const step = this.#steps.find((one) => keyOf(one) === key);
-    if (step) this.#go(step);
+    if (pair >= 0) this.#goToPair(pair);
+    else if (step) this.#go(step);
   }
 
   // --- walking ---------------------------------------------------------------------------------------------------------
 
   #go(step: Step): void {
     this.#since = performance.now();
+    if (this.#comparison) this.#endComparison();
     this.#step = step;
     this.#against = undefined;
     this.#isEdit = true;
-    this.#list.select(this.#selected);
+    this.#select();
     this.#draw();
   }
 
   #walk(direction: 1 | -1, eventfulOnly: boolean): void {
     if (this.#comparison) {
-      const { pairs, at } = this.#comparison;
-      for (let next = at + direction; next >= 0 && next < pairs.length; next += direction) {
-        if (!eventfulOnly || !pairs[next]!.isSame) return this.#goToPair(next);
-      }
+      this.#walkPairs(direction, eventfulOnly);
       return;
     }
     if (!this.#step) return;
-    const next = stepFrom(this.#listed, this.#step, direction, eventfulOnly && !this.#filter.badge);
+    const next = stepFrom(this.#listed, this.#step, direction, eventfulOnly);
     if (next !== this.#step) this.#go(next);
   }
 
+  /** To the first step of the next phase in a direction. */
   #walkPhases(direction: 1 | -1): void {
     const from = this.#step;
     if (!from || this.#comparison) return;
-    const isOther = (step: Step): boolean => step.phase !== from.phase || step.compile !== from.compile;
-    const next = stepFrom(this.#listed.filter((step) => step === from || isOther(step)), from, direction, false);
-    // backwards, too, one comes to the beginning of a phase
-    const phase = this.#listed.filter((step) => step.phase === next.phase && step.compile === next.compile);
-    if (next !== from && phase[0]) this.#go(phase[0]);
+    const isIn = (step: Step, of: Step): boolean => step.phase === of.phase && step.compile === of.compile;
+    const shown = this.#listed;
+    const next = stepFrom(shown.filter((step) => !isIn(step, from)), from, direction, false);
+    const first = shown.find((step) => isIn(step, next));
+    if (next !== from && first) this.#go(first);
   }
 
-  // --- what is shown ---------------------------------------------------------------------------------------------------
+  // --- a step ----------------------------------------------------------------------------------------------------------
 
   #draw(): void {
     const step = this.#step;
@@ -384,10 +263,11 @@ export class Viewer {
     this.#isDrawing = true;
     if (this.#comparison) this.#drawPair(this.#comparison);
     else this.#drawStep(step);
-    this.#isDrawing = false;
     this.#drawMark();
-    this.#drawFacts();
-    this.#drawFound();
+    this.#drawFacts(step.compile);
+    if (this.#finder.look(step.compile)) this.#drawList();
+    this.#finder.here(0);
+    this.#isDrawing = false;
     this.root.dataset.shown = String(step.begin.index);
     requestAnimationFrame(() => {
       this.root.dataset.ms = (performance.now() - this.#since).toFixed(1);
@@ -396,157 +276,158 @@ export class Viewer {
   }
 
   #drawStep(step: Step): void {
-    const [before, after] = this.#texts(step);
-    const isEdit = this.#showsEdit(step);
     const from = this.#against;
-    const isTooLarge = !from && step.status === "changed" && step.end!.add === null;
-    this.#name.replaceChildren(el("b", "", [step.number]), ` ${step.name}`);
-    this.#name.title = step.name;
-    const words = from ? `compared with ${from.number} ${from.name}` : isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words;
-    this.#word.textContent = [words, isTooLarge ? "too large to compare" : "", step.end && !from ? milliseconds(step.ms) : ""].filter(Boolean).join(" · ");
-    this.#drawCards(step, from === undefined);
+    const isEdit = this.#showsEdit(step);
+    const isTooLarge = !from && step.isTooLarge;
+    this.#nameIs(step);
+    const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
+    this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
+    this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
     const languages: [Language, Language] = isEdit ? [step.language, step.language] : [from ? from.language : step.taken, step.language];
     const labels: [string, string] = from
       ? [`${from.number} ${from.name}`, `${step.number} ${step.name}`]
       : isEdit
         ? ["generated", "compiled"]
-        : [this.#beforeName(step), step.name];
-    const isAlone = step.isBroken && !from;
-    this.#diff.show({ before, after: isAlone ? null : after, languages, labels, isTranslation: languages[0] !== languages[1] || isTooLarge });
-    this.#showBlame(step);
+        : [step.giver?.name ?? "as written", step.name];
+    const [before, after] = this.#texts(step);
+    this.#diff.show({ before, after, languages, labels, isTranslation: languages[0] !== languages[1] || isTooLarge });
+    this.#drawBlame(step);
     this.#spoken.textContent = `${step.number} ${step.name}: ${step.words}`;
   }
 
-  #drawCards(step: Step, isAlone: boolean): void {
-    const cards = isAlone ? [errorBox(step, (culprit) => this.#go(culprit)), editCard(step), figures(step)] : [];
-    const codegen = step.codegen;
-    if (isAlone && codegen && codegen.source !== codegen.compiled) {
+  #nameIs(step: Step): void {
+    this.#name.replaceChildren(el("b", "", [step.number]), ` ${step.name}`);
+    this.#name.title = step.name;
+  }
+
+  #cardsOf(step: Step): HTMLElement[] {
+    const isLast = step === step.compile.steps.at(-1);
+    const cards = [errorBox(step, (culprit) => this.#go(culprit)), unprintable(step), editCard(step), figures(step), ...(isLast ? compileCards(step.compile) : [])];
+    if (step.isEdited) {
       const choice = (words: string, isEdit: boolean): HTMLElement => {
-        const node = toggle(words, words, () => {
+        const node = toggleButton(words, words, () => {
           this.#isEdit = isEdit;
           this.#draw();
         });
         node.setAttribute("aria-pressed", String(this.#isEdit === isEdit));
         return node;
       };
-      cards.push(el("div", "tk-card", [choice("Generated → compiled", true), choice(`${LANGUAGES[step.taken]} → ${LANGUAGES[step.language]}`, false)]));
+      cards.push(el("div", "tk-card", [choice("Generated → compiled", true), choice("The program → generated", false)]));
     }
-    this.#cards.replaceChildren(...cards.filter((card) => card !== undefined));
+    return cards.filter((card) => card !== undefined);
   }
 
-  #showsEdit({ codegen }: Step): boolean {
-    return !this.#against && this.#isEdit && codegen !== undefined && codegen.source !== codegen.compiled;
+  #showsEdit(step: Step): boolean {
+    return !this.#against && this.#isEdit && step.isEdited;
   }
 
-  /** The ids of the two texts that are shown. */
-  #ids(step: Step): [string | null, string | null] {
+  /** The texts that are shown; where there is nothing to compare, the one that there is. */
+  #ids(step: Step): Ids {
     if (this.#against) return [this.#against.after, step.after];
-    return this.#showsEdit(step) ? [step.codegen!.source, step.codegen!.compiled] : [step.begin.before, step.after];
+    if (this.#showsEdit(step)) return [step.codegen!.source, step.codegen!.compiled];
+    return [step.begin.before, step.isBroken ? null : step.after];
   }
 
-  #texts(step: Step): [readonly string[], readonly string[]] {
+  #texts(step: Step): [readonly string[], readonly string[] | null] {
     const [before, after] = this.#ids(step);
-    return [this.journal.lines(before), this.journal.lines(after)];
+    const hasOne = !this.#against && (after === null || after === before);
+    return [this.journal.lines(before), hasOne ? null : this.journal.lines(after)];
   }
 
-  #beforeName(step: Step): string {
-    const { steps } = step.compile;
-    const made = steps.slice(0, steps.indexOf(step)).reverse().find((one) => one.end && one.end.after === step.begin.before && one.end.changed);
-    return made?.name ?? "as written";
-  }
-
-  #drawFacts(): void {
-    const compile = this.#step!.compile;
-    const { line } = compile;
-    const facts = [line.specialization, line.target, line.device, summary(compile)].filter(Boolean).join(" · ");
+  #drawFacts(compile: Compile): void {
+    const { specialization, target, device } = compile.line;
+    const facts = [specialization, target, device, summary(compile)].filter(Boolean).join(" · ");
     this.#facts.textContent = facts;
     this.#facts.title = facts;
     this.root.setAttribute("aria-label", `Passes of ${compile.name}`);
   }
 
-  // --- two steps, two compiles -----------------------------------------------------------------------------------------
+  // --- two steps -------------------------------------------------------------------------------------------------------
 
+  /** Mark the shown step; if another one is marked, compare with that. */
   #compareMarked(): void {
     if (!this.#step || this.#comparison) return;
-    if (!this.#marked || this.#marked === this.#step) {
-      this.#marked = this.#marked ? undefined : this.#step;
-      this.#drawList();
-      this.#drawMark();
+    if (this.#marked && this.#marked !== this.#step) {
+      this.#against = this.#against ? undefined : this.#marked;
+      this.#draw();
       return;
     }
-    this.#against = this.#against ? undefined : this.#marked;
-    this.#draw();
+    this.#marked = this.#marked ? undefined : this.#step;
+    this.#drawList();
+    this.#drawMark();
   }
 
   #drawMark(): void {
-    const { number, name } = this.#marked ?? {};
+    const marked = this.#marked;
+    const words = !marked ? "Mark" : marked === this.#step ? "Marked" : this.#against ? "Compared" : `Compare with ${marked.number}`;
     this.#mark.hidden = this.#comparison !== undefined;
-    this.#mark.replaceChildren(!this.#marked ? "Mark" : this.#marked === this.#step ? "Marked" : this.#against ? "Compared" : `Compare with ${number}`);
-    this.#mark.title = this.#marked ? `Marked: ${number} ${name} (x)` : "Mark this pass, to compare another with it (x)";
-    this.#mark.setAttribute("aria-pressed", String(this.#marked !== undefined));
+    this.#mark.textContent = words;
+    this.#mark.title = marked ? `Marked: ${marked.number} ${marked.name} (x)` : "Mark this pass, to compare another with it (x)";
+    this.#mark.setAttribute("aria-label", this.#mark.title);
+    this.#mark.setAttribute("aria-pressed", String(marked !== undefined));
   }
 
-  #compared(a: Compile, b: Compile): Comparison {
-    const pairs = beside(a, b);
-    const first = pairs.findIndex(({ isSame }) => !isSame);
-    const own = pairs.findIndex((pair) => pair.a === this.#step || pair.b === this.#step);
-    return { a, b, pairs, at: Math.max(0, own >= 0 && this.#step?.compile === b ? own : first >= 0 ? first : own) };
-  }
+  // --- two compiles ----------------------------------------------------------------------------------------------------
 
-  #compareWith(number: string): void {
-    const other = this.journal.compiles[Number(number || -1)];
-    const own = this.#step?.compile;
-    this.#comparison = undefined;
-    if (other && own && other !== own) {
-      this.#step = undefined;
-      this.#comparison = this.#compared(own, other);
-      const { a, b } = this.#comparison.pairs[this.#comparison.at]!;
-      this.#step = b ?? a;
-    }
+  /** Set two compiles beside each other: at a step of theirs, else where they part. */
+  #compare(a: Compile | undefined, b: Compile | undefined, at?: Step): void {
+    this.#comparison = a && b && a !== b ? compared(a, b) : undefined;
+    this.#others.value = this.#comparison ? String(b!.number) : "";
+    if (!this.#comparison) return;
+    const { pairs, parting } = this.#comparison;
+    const own = pairs.findIndex((pair) => at && (pair.a === at || pair.b === at));
+    this.#pair = own >= 0 ? own : Math.max(parting, 0);
+    this.#step = pairs[this.#pair]?.b ?? pairs[this.#pair]?.a ?? this.#step;
     this.#against = undefined;
+  }
+
+  #compareWith(other: Compile | undefined): void {
     this.#since = performance.now();
+    this.#compare(this.#comparison?.a ?? this.#step?.compile, other);
     this.#drawList();
     this.#draw();
   }
 
+  #endComparison(): void {
+    this.#compare(undefined, undefined);
+    this.#drawList();
+  }
+
   #goToPair(at: number): void {
-    const comparison = this.#comparison!;
-    comparison.at = at;
-    const { a, b } = comparison.pairs[at]!;
+    const { a, b } = this.#comparison!.pairs[at]!;
     this.#since = performance.now();
+    this.#pair = at;
     this.#step = b ?? a;
-    this.#list.select(this.#selected);
+    this.#select();
     this.#draw();
   }
 
-  #drawPair({ a, b, pairs, at }: Comparison): void {
-    const pair = pairs[at]!;
+  #walkPairs(direction: 1 | -1, otherOnly: boolean): void {
+    const { pairs } = this.#comparison!;
+    let at = this.#pair + direction;
+    while (pairs[at] && otherOnly && pairs[at]!.isSame) at += direction;
+    if (pairs[at]) this.#goToPair(at);
+  }
+
+  #drawPair({ a, b, pairs, parting }: Comparison): void {
+    const pair = pairs[this.#pair]!;
     const step = (pair.b ?? pair.a)!;
-    this.#others.value = String(b.number);
-    this.#name.replaceChildren(el("b", "", [step.number]), ` ${step.name}`);
+    this.#nameIs(step);
     this.#word.textContent = pair.isSame ? "the same in both" : !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : "the results differ";
-    const first = pairs.find(({ isSame }) => !isSame);
-    const parting = first ? (first.a ?? first.b)! : undefined;
-    const card = el("div", "tk-card", [parting ? "A and B part at " : "A and B never differ "]);
-    if (parting) card.append(button(`${parting.number} ${parting.name}`, "Go to where they part", () => this.#goToPair(pairs.indexOf(first!))));
-    card.append(el("span", "tk-grow"), button("Leave", "Leave the comparison (Esc)", () => this.#leaveComparison()));
-    this.#cards.replaceChildren(card);
+    this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()));
     const name = (side: string, one: Step): string => `${side} ${one.number} ${one.name}`;
-    const languages: [Language, Language] = [step.language, step.language];
-    if (pair.a && pair.b) {
-      const [before, after] = [this.journal.lines(pair.a.after), this.journal.lines(pair.b.after)];
-      this.#diff.show({ before, after, languages, labels: [name("A", pair.a), name("B", pair.b)], isTranslation: false });
-    } else {
-      const labels: [string, string] = [name(pair.a ? "A" : "B", step), ""];
-      this.#diff.show({ before: this.journal.lines(step.after), after: null, languages, labels, isTranslation: false });
-    }
+    const labels: [string, string] = pair.a && pair.b ? [name("A", pair.a), name("B", pair.b)] : [name(pair.a ? "A" : "B", step), ""];
+    const [before, after] = pair.a && pair.b ? [pair.a.after, this.journal.lines(pair.b.after)] : [step.after, null];
+    this.#diff.show({ before: this.journal.lines(before), after, languages: [step.language, step.language], labels, isTranslation: false });
     this.#diff.gutter(null);
     this.#spoken.textContent = `${step.name}: ${this.#word.textContent}`;
   }
 
-  #leaveComparison(): void {
-    this.#others.value = "";
-    this.#compareWith("");
+  /** Leave the comparison, of compiles or of steps. */
+  #leave(): void {
+    if (this.#comparison) this.#endComparison();
+    this.#against = undefined;
+    this.#draw();
   }
 
   // --- blame -----------------------------------------------------------------------------------------------------------
@@ -557,85 +438,29 @@ export class Viewer {
   }
 
   #origins(step: Step): readonly (Step | undefined)[] {
-    const { compile } = step;
-    let blame = this.#blames.get(compile);
-    if (!blame) this.#blames.set(compile, (blame = new Blame(this.journal, compile)));
+    let blame = this.#blames.get(step.compile);
+    if (!blame) this.#blames.set(step.compile, (blame = new Blame(this.journal, step.compile)));
     return blame.of(step);
   }
 
-  #showBlame(step: Step): void {
-    this.#blameToggle.setAttribute("aria-pressed", String(this.#isBlamed));
-    const isShown = this.#isBlamed && !step.isBroken && !this.#showsEdit(step);
-    this.#diff.gutter(isShown ? this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")) : null);
+  /** Beside each line who made it, or, of a person's own pass, which of its methods did. */
+  #drawBlame(step: Step): void {
+    this.#blame.setAttribute("aria-pressed", String(this.#isBlamed));
+    const isShown = this.#isBlamed && !this.#showsEdit(step);
+    this.#diff.gutter(isShown ? this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")) : step.visits);
   }
 
   #goToOrigin(line: number): void {
-    const origin = this.#step && this.#origins(this.#step)[line];
+    const origin = this.#isBlamed && this.#step && this.#origins(this.#step)[line];
     if (origin && origin !== this.#step) this.#go(origin);
   }
 
-  // --- lines -----------------------------------------------------------------------------------------------------------
-
-  #onLine(_side: Side, _line: number): void {
-    this.#tell();
-  }
-
-  // --- find ------------------------------------------------------------------------------------------------------------
-
-  get #needle(): string {
-    return this.#find.value;
-  }
-
-  #findAll(): Found {
-    return find(this.journal, this.#step?.compile.steps ?? [], this.#needle);
-  }
+  // --- find, keys, help, copies ----------------------------------------------------------------------------------------
 
   #search(): void {
-    this.#found = this.#needle ? this.#findAll() : undefined;
-    this.#drawList();
-    this.#drawFound();
+    if (this.#step && this.#finder.look(this.#step.compile)) this.#drawList();
+    this.#finder.here(0);
     this.#tell();
-  }
-
-  #drawFound(): void {
-    const needle = this.#needle;
-    if (needle && this.#found && this.#step && this.#found.compile !== this.#step.compile) {
-      this.#found = this.#findAll();
-      this.#drawList();
-    }
-    this.#findHere(0);
-    this.#strip.replaceChildren(...(needle && this.#found ? this.#foundWords(this.#found) : []));
-  }
-
-  #foundWords({ first, last, isOriginal, holders, gone }: Found): (Node | string)[] {
-    if (!first || !last) return [isOriginal ? "only in the program as written" : "in no pass"];
-    const link = (step: Step): HTMLElement => button(`${step.number} ${step.name}`, `Go to ${step.name}`, () => this.#go(step));
-    const words: (Node | string)[] = [`in ${plural(holders.size, "result")}: `, isOriginal ? "there as written, first " : "appears in ", link(first), " last ", link(last)];
-    return gone ? [...words, " gone after ", link(gone)] : words;
-  }
-
-  #findHere(direction: -1 | 0 | 1): void {
-    const { at, of } = this.#diff.find(this.#needle, direction);
-    this.#hits.textContent = !this.#needle ? "" : of ? `${at} of ${of}` : "not here";
-  }
-
-  #findKey(event: KeyboardEvent): void {
-    if (event.key === "Enter") {
-      const isElsewhere = this.#hits.textContent === "not here" && this.#found?.first && !this.#comparison;
-      if (isElsewhere) this.#go(this.#found!.first!);
-      else this.#findHere(event.shiftKey ? -1 : 1);
-    } else if (event.key === "Escape") {
-      this.#find.value = "";
-      this.#search();
-      this.#diff.viewport.focus({ preventScroll: true });
-    } else return;
-    event.preventDefault();
-  }
-
-  // --- keys, help, copies ----------------------------------------------------------------------------------------------
-
-  #toggleChanged(): void {
-    this.#narrow({ isEventful: !this.#filter.isEventful });
   }
 
   #key(key: string, event: KeyboardEvent): boolean {
@@ -646,37 +471,33 @@ export class Viewer {
       K: () => this.#walk(-1, false),
       "[": () => this.#walkPhases(-1),
       "]": () => this.#walkPhases(1),
-      c: () => this.#toggleChanged(),
+      c: () => this.#narrow({ isEventful: !this.#filter.isEventful }),
       b: () => this.#toggleBlame(),
       x: () => this.#compareMarked(),
       y: () => this.#copy("after"),
       Y: () => this.#copy("before"),
-      s: () => this.#foldSide(),
-      "/": () => this.#find.focus(),
+      s: () => this.#side.fold(),
+      "<": () => this.#side.grow(-1),
+      ">": () => this.#side.grow(1),
+      "/": () => this.#finder.box.select(),
       "?": () => this.#toggleHelp(),
     };
-    if (document.activeElement === this.#list.element) {
+    if (document.activeElement === this.#side.list.element) {
       actions.ArrowDown = () => this.#walk(1, false);
       actions.ArrowUp = () => this.#walk(-1, false);
     }
-    if (key === "Escape" && this.#help) actions.Escape = () => this.#toggleHelp();
-    const action = actions[key];
-    if (!action && this.#diff.key(key, event)) return true;
-    if (!action && key !== "Escape") return false;
-    if (action) action();
-    else this.#escape();
+    if (this.#help) actions.Escape = () => this.#toggleHelp();
+    if (actions[key]) actions[key]();
+    else if (this.#diff.key(key, event)) return true;
+    else if (key === "Escape") this.#escape();
+    else return false;
     return true;
   }
 
   #escape(): void {
-    if (this.#comparison) this.#leaveComparison();
-    else if (this.#against) {
-      this.#against = undefined;
-      this.#draw();
-    } else if (this.#needle) {
-      this.#find.value = "";
-      this.#search();
-    } else if (this.#marked) {
+    if (this.#comparison || this.#against) this.#leave();
+    else if (this.#finder.needle) this.#finder.clear();
+    else if (this.#marked) {
       this.#marked = undefined;
       this.#drawList();
       this.#drawMark();
@@ -698,45 +519,22 @@ export class Viewer {
   async #copy(side: "before" | "after"): Promise<void> {
     if (!this.#step) return;
     const [before, after] = this.#texts(this.#step);
-    const lines = side === "before" ? before : after;
+    const lines = side === "before" ? before : (after ?? before);
     const isCopied = await copy(lines.join("\n"));
     this.#toast.textContent = isCopied ? `copied ${plural(lines.length, "line")} ${side}` : "the browser refused to copy";
-    setTimeout(() => (this.#toast.textContent = ""), 1600);
+    setTimeout(() => (this.#toast.textContent = ""), SHOWN_MS);
   }
 
-  /** Paper has no scroll bar: what changed, with some lines around it. */
-  #layOutForPrint(): void {
+  #layOutForPaper(): void {
     const step = this.#step;
     if (!step) return;
-    const [before, after] = this.#texts(step);
-    const isCompared = !step.isTranslation && !step.isBroken;
-    const text = isCompared ? changes(before, after) : (step.isBroken ? before : after).join("\n");
-    const title = `${step.compile.name} · ${step.number} ${step.name} · ${step.words}`;
-    const boxes = [...this.#cards.children].map((card) => card.cloneNode(true));
-    this.#print.replaceChildren(el("h1", "", [title]), ...boxes, el("pre", "", [text]));
+    const title = `${step.compile.name} · ${step.number} ${step.name} · ${this.#word.textContent}`;
+    this.#paper.replaceChildren(...onPaper(title, this.#cards.children, ...this.#texts(step), !step.isTranslation || this.#showsEdit(step)));
   }
 }
 
-function toggle(words: string, name: string, onClick: () => void): HTMLButtonElement {
-  const node = button(words, name, onClick, "tk-toggle");
-  node.setAttribute("aria-pressed", "false");
+function select(name: string): HTMLSelectElement {
+  const node = el("select", "tk-select", [], { "aria-label": name, title: name });
+  makeFocusable(node);
   return node;
-}
-
-/** A compile in a few words. */
-function summary(compile: Compile): string {
-  const changed = compile.steps.filter(({ status }) => status === "changed").length;
-  const status = compile.status === "done" ? "" : compile.status;
-  return [plural(compile.steps.length, "step"), `${changed} changed`, milliseconds(compile.ms), status].filter(Boolean).join(" · ");
-}
-
-function changes(before: readonly string[], after: readonly string[]): string {
-  const parts = hunks(before, after).map(({ removed, added }) => {
-    const head = `@@ ${removed.start + 1} → ${added.start + 1} @@`;
-    const around = (from: number, to: number): string[] => before.slice(Math.max(0, from), to).map((line) => `  ${line}`);
-    const gone = before.slice(removed.start, removed.stop).map((line) => `- ${line}`);
-    const come = after.slice(added.start, added.stop).map((line) => `+ ${line}`);
-    return [head, ...around(removed.start - PRINTED_CONTEXT, removed.start), ...gone, ...come, ...around(removed.stop, removed.stop + PRINTED_CONTEXT)].join("\n");
-  });
-  return parts.length ? parts.join("\n") : after.join("\n");
 }
