@@ -192,3 +192,17 @@ def test_case_70_one_line_of_a_thousand_that_repeat_is_one_added_and_one_removed
     assert textdiff.counts(before, after) == (1, 1)
     assert textdiff.counts(["x"], ["x", "++i;"]) == (1, 0)
     assert textdiff.counts(["--i;", "x"], ["x"]) == (0, 1)
+
+
+def test_case_71_of_three_deleted_and_four_inserted_lines_those_are_paired_that_are_alike_and_in_order():
+    before = ["x = load(g, offset=1)", "sync_threads()", "y = mma(a, b, c)"]
+    after = ["y = mma(a, b, d)", "x = load(g, offset=2)", "print('hello')", "y = mma(a, b, e)"]
+    pairs = [
+        (before[run.left + k], after[run.right + k])
+        for run in textdiff.align(before, after)
+        if run.kind is Kind.EDITED
+        for k in range(run.count)
+    ]
+    assert pairs == [(before[0], after[1]), (before[2], after[3])]
+    assert textdiff.spans(*pairs[0]) == ([(19, 20)], [(19, 20)])
+    assert textdiff.spans("t_12: f16", "t_123: f16") == ([(0, 4)], [(0, 5)])

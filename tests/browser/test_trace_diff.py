@@ -348,6 +348,6 @@ def test_what_is_said_beside_a_line_leads_on_and_lines_light_up(open_diff):
     before = program(10)
     page = open_diff(before, before)
     page.evaluate("() => { view.gutter(['', 'pass_3']); view.light('right', [4, 5]); }")
-    page.locator(".tk-note").click()
+    page.locator("button.tk-note").click()
     assert page.evaluate("() => told.blamed") == [1]
     assert page.locator("code.tk-lit").count() == 2

@@ -15,6 +15,7 @@ const ROW = 18;
 const FOLD_ROW = 24;
 const OVERSCAN = 8;
 const SIGN = 16;
+const GUTTER = 130;
 const FIRST: Settings = { layout: "split", context: 3, indents: true, renames: false };
 
 export interface DiffEvents {
@@ -131,7 +132,7 @@ export class DiffView {
     this.#givenPins = this.#found = this.#cursor = this.#pinning = undefined;
     this.#name = "";
     this.#lit = { left: new Set(), right: new Set() };
-    this.#notes = [];
+    this.gutter(null);
     this.#heads.forEach((head, n) => head.replaceChildren(labels[n]!, ...(after === null ? [] : [el("em", "", [n ? "after" : "before"])])));
     this.element.classList.toggle("tk-single", after === null);
     this.viewport.setAttribute("aria-label", labels.filter(Boolean).join(" and "));
@@ -169,10 +170,15 @@ export class DiffView {
     const words = new Set(text.split("_"));
     const context = CONTEXTS.find((lines) => words.has(`c${lines === Infinity ? "all" : lines}`)) ?? FIRST.context;
     this.#givenPins = [...words].find((word) => word.startsWith("p"))?.slice(1) ?? "";
-    this.apply({ layout: words.has("u") ? "unified" : "split", context, indents: !words.has("w"), renames: words.has("r") });
+    this.#set({ layout: words.has("u") ? "unified" : "split", context, indents: !words.has("w"), renames: words.has("r") });
   }
 
   apply(changes: Partial<Settings>): void {
+    this.#set(changes);
+    this.events.onChange();
+  }
+
+  #set(changes: Partial<Settings>): void {
     const { indents, renames } = this.#settings;
     this.#settings = { ...this.#settings, ...changes };
     this.#dress();
@@ -181,7 +187,6 @@ export class DiffView {
       const { layout, context } = this.#settings;
       this.#staying(() => (isCompared ? this.#text!.arrange(layout, context) : this.#compare(this.#text!.texts)));
     }
-    this.events.onChange();
   }
 
   /** Whether a key was for this view, which then did what it stands for. */
@@ -205,7 +210,7 @@ export class DiffView {
       actions.ArrowLeft = () => this.#sidestep(-1);
       actions.Enter = () => this.#enter();
     }
-    if (this.#pinning || this.#cursor || this.#name) actions.Escape = () => this.#escape();
+    if (this.#pinning || this.#cursor || this.#name || !this.#message.hidden) actions.Escape = () => this.#escape();
     actions[key]?.();
     return actions[key] !== undefined;
   }
@@ -254,6 +259,9 @@ export class DiffView {
   /** Say something beside each line of the new text, or nothing. */
   gutter(notes: readonly string[] | null): void {
     this.#notes = notes ?? [];
+    this.element.classList.toggle("tk-noted", this.#notes.length > 0);
+    this.#slide();
+    this.#resize();
     this.#repaint();
   }
 
@@ -305,7 +313,7 @@ export class DiffView {
   // --- pins ------------------------------------------------------------------------------------------------------------
 
   #pinKey(): void {
-    if (this.#text?.texts.isTranslation) return this.#say("two languages are not aligned line by line", true);
+    if (this.#text?.texts.isTranslation) return this.#say("there is nothing to align here", true);
     // who is used to press the key between the two lines may do so
     if (this.#pinning?.left === undefined) this.#pinning = this.#pinning ? undefined : {};
     this.#askForLine();
@@ -357,10 +365,10 @@ export class DiffView {
   }
 
   #escape(): void {
+    this.#say("");
     if (this.#pinning) {
       this.#pinning = undefined;
       this.#dress();
-      this.#say("");
       return;
     }
     this.#name = "";
@@ -474,7 +482,7 @@ export class DiffView {
     // who has just marked some text wants to copy it
     if (!getSelection()!.isCollapsed) return;
     const line = this.#lineAt(target);
-    this.#name = line ? nameAt(line, event.clientX, event.clientY) : "";
+    this.#name = line ? nameAt(line, event.clientX) : "";
     this.#mark(this.#name);
     this.#setCursor({ side, line: row[side] });
   }
@@ -483,26 +491,27 @@ export class DiffView {
 
   #hover(event: MouseEvent): void {
     const line = event.buttons ? undefined : this.#lineAt(event.target as HTMLElement);
-    this.#mark((line && nameAt(line, event.clientX, event.clientY)) || this.#name);
+    this.#mark((line && nameAt(line, event.clientX)) || this.#name);
   }
 
   #mark(name: string): void {
     if (name === this.#uses.name) return;
     this.#uses.name = name;
-    this.#uses.mark(this.#shownLines());
+    this.#uses.mark(() => this.#shownLines());
   }
 
   #lineAt(target: HTMLElement): ShownLine | undefined {
-    const code = target.closest("code")?.querySelector<HTMLElement>(".tk-code");
-    return code ? this.#shownLines().find((line) => line.code === code) : undefined;
+    const code = target.closest("code[data-side]")?.querySelector<HTMLElement>(".tk-code");
+    return code ? this.#shownLine(code) : undefined;
   }
 
   #shownLines(): ShownLine[] {
-    const { languages } = this.#text!.texts;
-    return [...this.#pad.querySelectorAll<HTMLElement>("code[data-side] > .tk-code")].map((code) => {
-      const language = languages[code.parentElement!.dataset.side === "left" ? 0 : 1];
-      return { code, text: code.textContent!, language };
-    });
+    return [...this.#pad.querySelectorAll<HTMLElement>("code[data-side] > .tk-code")].map((code) => this.#shownLine(code));
+  }
+
+  #shownLine(code: HTMLElement): ShownLine {
+    const language = this.#text!.texts.languages[code.parentElement!.dataset.side === "left" ? 0 : 1];
+    return { code, text: code.textContent!, language };
   }
 
   // --- painting --------------------------------------------------------------------------------------------------------
@@ -547,7 +556,7 @@ export class DiffView {
     this.#clear();
     this.#pad.style.height = `${this.#height}px`;
     this.viewport.setAttribute("aria-rowcount", String(rows.length));
-    const longest = (lines: readonly string[]): number => lines.reduce((most, line) => Math.max(most, line.length), 0);
+    const longest = (lines: readonly string[]): number => lines.reduce((most, line) => Math.max(most, width(line)), 0);
     this.#columns = Math.max(longest(texts.before), longest(texts.after)) + 2;
     this.element.style.setProperty("--tk-number", `${this.#numberWidth}px`);
   }
@@ -589,7 +598,7 @@ export class DiffView {
     }
     this.#pad.append(added);
     this.#showCursor();
-    this.#uses.mark(this.#shownLines());
+    this.#uses.mark(() => this.#shownLines());
   }
 
   #row(index: number, row: Row, needle: string): HTMLElement {
@@ -598,7 +607,7 @@ export class DiffView {
       needle,
       isSingle: this.element.classList.contains("tk-single"),
       isPinned: this.#pins.some(({ left, right }) => left === row.left && right === row.right),
-      note: ({ side, line }) => (side === "right" ? (this.#notes[line] ?? "") : ""),
+      note: this.#notes.length ? (line) => this.#notes[line] ?? "" : undefined,
       isLit: ({ side, line }) => this.#lit[side].has(line),
     });
     node.style.top = `${this.#tops[index]}px`;
@@ -632,8 +641,9 @@ export class DiffView {
 
   get #codeWidth(): number {
     const isUnified = this.element.classList.contains("tk-unified");
-    const width = this.viewport.clientWidth - 2 * this.#numberWidth - (isUnified ? SIGN : 2 * SIGN);
-    return isUnified ? width : width / 2;
+    const gutter = this.#notes.length ? GUTTER : 0;
+    const { clientWidth } = this.viewport;
+    return isUnified ? clientWidth - 2 * this.#numberWidth - SIGN - gutter : clientWidth / 2 - this.#numberWidth - SIGN - gutter;
   }
 
   #characterWidth(): number {
@@ -673,3 +683,5 @@ export class DiffView {
 
 const isEqual = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((item, index) => item === b[index]);
 const keyOf = (labels: readonly string[]): string => labels.join("\0");
+/** In columns, of which a tab may take four. */
+const width = (line: string): number => line.length + (line.includes("\t") ? 3 * (line.split("\t").length - 1) : 0);

@@ -15,8 +15,8 @@ export interface Dress {
   isPinned: boolean;
   /** Whether there is but one text. */
   isSingle: boolean;
-  /** What is said beside a line, such as which pass made it. */
-  note(place: Place): string;
+  /** What is said beside a line of the new text, such as which pass made it, where anything is. */
+  note: ((line: number) => string) | undefined;
   isLit(place: Place): boolean;
 }
 
@@ -65,9 +65,10 @@ function foldRow(row: Row): HTMLElement {
 
 function splitCells(side: Side, row: Row, text: DiffText, dress: Dress, marked: Span[]): HTMLElement[] {
   const line = row[side];
-  if (line < 0) return [el("span", "tk-number tk-void"), el("span", "tk-sign tk-void"), el("code", "tk-void", [], { role: "cell" })];
+  const note = side === "right" ? noteCell(line, dress) : [];
+  if (line < 0) return [...note, el("span", "tk-number tk-void"), el("span", "tk-sign tk-void"), el("code", "tk-void", [], { role: "cell" })];
   const look = lookOf(side, row, text);
-  return [numberCell(line, look, side), signCell(look), codeCell({ side, line }, look, text, dress, marked)];
+  return [...note, numberCell(line, look, side), signCell(look), codeCell({ side, line }, look, text, dress, marked)];
 }
 
 function unifiedCells(row: Row, text: DiffText, dress: Dress, marked: Span[]): HTMLElement[] {
@@ -75,7 +76,7 @@ function unifiedCells(row: Row, text: DiffText, dress: Dress, marked: Span[]): H
   const look = lookOf(side, row, text);
   const number = (of: Side): HTMLElement =>
     row.shows === "both" || row.shows === of ? numberCell(row[of], look, of) : el("span", `tk-number ${look.style}`);
-  return [number("left"), number("right"), signCell(look), codeCell({ side, line: row[side] }, look, text, dress, marked)];
+  return [...noteCell(row.shows === "left" ? -1 : row.right, dress), number("left"), number("right"), signCell(look), codeCell({ side, line: row[side] }, look, text, dress, marked)];
 }
 
 function lookOf(side: Side, row: Row, text: DiffText): Look {
@@ -84,6 +85,11 @@ function lookOf(side: Side, row: Row, text: DiffText): Look {
   if (row.show === Show.Same || row.show === Show.Beside) return PLAIN;
   const look = side === "left" ? REMOVED : ADDED;
   return text.moveAt({ side, line: row[side] }) ? { style: `${look.style} tk-moved`, sign: look.sign, spoken: "moved" } : look;
+}
+
+function noteCell(line: number, { note }: Dress): HTMLElement[] {
+  const words = line < 0 ? "" : note?.(line);
+  return note ? [words ? small("tk-note", words, {}) : el("span", "tk-note")] : [];
 }
 
 const numberCell = (line: number, { style }: Look, side: Side): HTMLElement =>
@@ -100,9 +106,7 @@ function codeCell(place: Place, { style }: Look, text: DiffText, dress: Dress, m
   const move = text.moveAt(place);
   const other = place.side === "left" ? "right" : "left";
   const link = move && move[place.side] === place.line ? [moveLink(move.count, { side: other, line: move[other] })] : [];
-  const note = dress.note(place);
-  const beside = note ? [small("tk-note", note, {})] : [];
-  return el("code", `${style}${dress.isLit(place) ? " tk-lit" : ""}`.trim(), [code, ...link, ...beside], { role: "cell", "data-side": place.side });
+  return el("code", `${style}${dress.isLit(place) ? " tk-lit" : ""}`.trim(), [code, ...link], { role: "cell", "data-side": place.side });
 }
 
 function moveLink(count: number, to: Place): HTMLElement {

@@ -15,12 +15,13 @@ export class Uses {
   name = "";
   #ranges: Range[] = [];
 
-  mark(lines: Iterable<ShownLine>): void {
+  mark(lines: () => ShownLine[]): void {
     this.clear();
-    if (!this.name) return;
+    // browsers of before 2025 may not know how to mark what is no element
+    if (!this.name || !("highlights" in CSS)) return;
     const highlight = CSS.highlights.get(KEY) ?? new Highlight();
     CSS.highlights.set(KEY, highlight);
-    for (const { code, text, language } of lines) {
+    for (const { code, text, language } of lines()) {
       if (!text.includes(this.name)) continue;
       for (const { start, stop, text: name } of names(text, language)) {
         if (name === this.name) this.#ranges.push(rangeOf(code, start, stop));
@@ -30,6 +31,7 @@ export class Uses {
   }
 
   clear(): void {
+    if (!this.#ranges.length) return;
     const highlight = CSS.highlights.get(KEY);
     this.#ranges.forEach((range) => highlight?.delete(range));
     this.#ranges = [];
@@ -56,16 +58,11 @@ export function rangeOf(code: HTMLElement, start: number, stop: number): Range {
   return range;
 }
 
-/** The name under the pointer. */
-export function nameAt({ code, text, language }: ShownLine, x: number, y: number): string {
-  const caret = document.caretPositionFromPoint(x, y);
-  if (!caret || !code.contains(caret.offsetNode)) return "";
-  const before = document.createRange();
-  before.setStart(code, 0);
-  before.setEnd(caret.offsetNode, caret.offset);
-  const column = before.toString().length;
-  const found = names(text, language).find(({ start, stop }) => start <= column && column <= stop);
-  if (!found) return "";
-  const { left, right } = rangeOf(code, found.start, found.stop).getBoundingClientRect();
-  return left <= x && x <= right ? found.text : "";
+/** The name at a place of the page. */
+export function nameAt({ code, text, language }: ShownLine, x: number): string {
+  const found = names(text, language).find(({ start, stop }) => {
+    const { left, right } = rangeOf(code, start, stop).getBoundingClientRect();
+    return left <= x && x <= right;
+  });
+  return found?.text ?? "";
 }
