@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilekit.diag.sources import Sources
 from tilekit.events import Fanout, Sink
 
 if TYPE_CHECKING:
+    from tilekit.jit.arguments import JitKey
+    from tilekit.jit.instantiated import InstantiatedScript
     from tilekit.jit.kernel import Kernel
     from tilekit.jit.progress import Underway
 
@@ -31,6 +34,10 @@ class Observer(Protocol):
 
     def launched(self, kernel: Kernel) -> None:
         """A launch went well."""
+
+    def traced(self, page: Path) -> bool:
+        """What a compile did stands on this page; whether it was said to the person."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,27 @@ def listening(kernel: Identity, *, cached: bool, sources: Sources | None = None)
         Fanout(sinks).done(error)
         raise
     Fanout(sinks).done(None)
+
+
+# told of a handle, the kind of a call's arguments, and these, before anything is compiled for it
+Caller = Callable[["InstantiatedScript", "JitKey", Sequence[Any], Mapping[str, Any]], None]
+_callers: list[Caller] = []
+
+
+@contextmanager
+def calls_told_to(caller: Caller) -> Iterator[None]:
+    """Within the block, `caller` is told of each call whose arguments are of a new kind."""
+    _callers.append(caller)
+    try:
+        yield
+    finally:
+        _callers.remove(caller)
+
+
+def called(handle: InstantiatedScript, kind: JitKey, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Tell whoever wants to know."""
+    for caller in tuple(_callers):
+        caller(handle, kind, args, kwargs)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displaypub import CapturingDisplayPublisher, DisplayPublisher
@@ -77,6 +78,11 @@ class RunningCell:
         self._stop_ticker()
         self.last = kernel
         self._add(kernel)
+
+    def traced(self, page: Path) -> bool:
+        if page not in self.summary.pages:
+            self.summary.pages.append(page)
+        return True
 
     def _add(self, kernel: Kernel) -> None:
         if kernel.number not in self._seen:
@@ -184,12 +190,21 @@ class PlainCells(observer.Observer):
         self._shell = shell
         self._is_elsewhere = is_elsewhere
         self._handle: Any = None
+        # the pages that a cell has links to already
+        self._linked: set[tuple[int, Path]] = set()
 
     def running(self, progress: Underway | None) -> None:
         if progress is None:
             self._end()
         elif not self._is_elsewhere() and can_update(self._shell):
             self._show({"text/plain": str(progress), "text/html": static.frame(static.launch(progress))})
+
+    def traced(self, page: Path) -> bool:
+        if not self._is_elsewhere() and (session.cell(), page) not in self._linked:
+            self._linked.add((session.cell(), page))
+            bundle = {"text/plain": static.plain_link(page), "text/html": static.frame(static.link(page))}
+            display(bundle, raw=True)
+        return True
 
     def _show(self, bundle: dict[str, str]) -> None:
         if self._handle is None:

@@ -6,10 +6,13 @@ Styles only please; what was changed is said by signs and elements, because some
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
@@ -62,6 +65,18 @@ def frame(content: str) -> str:
 
 def remark(text: str) -> str:
     return f'<div style="{_MUTED}">{escape(text)}</div>'
+
+
+def link(page: Path) -> str:
+    """A link to a page of a trace; a notebook finds it from the folder that it runs in."""
+    path = os.path.relpath(page)
+    shown = f'<a href="{escape(quote(path))}" target="_blank">{escape(path)}</a>'
+    return f'<div style="{_MUTED}">trace: {shown}</div>'
+
+
+def plain_link(page: Path) -> str:
+    """The same as text."""
+    return f"trace: {os.path.relpath(page)}"
 
 
 def launch(progress: Underway) -> str:

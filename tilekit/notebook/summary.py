@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.progress import Underway
@@ -33,6 +34,8 @@ class CellSummary:
     kernels: list[Kernel] = field(default_factory=list[Kernel])
     notes: list[str] = field(default_factory=list[str])
     progress: Progress | Underway | None = None
+    # of traces that hold what the cell compiled
+    pages: list[Path] = field(default_factory=list[Path])
 
     @property
     def is_empty(self) -> bool:
@@ -43,13 +46,15 @@ class CellSummary:
         return {"text/plain": self.text(), "text/html": self.html(brief=brief)}
 
     def text(self) -> str:
-        return "\n".join([*(kernel.summary() for kernel in self.kernels), *self._remarks()])
+        pages = map(static.plain_link, self.pages)
+        return "\n".join([*(kernel.summary() for kernel in self.kernels), *pages, *self._remarks()])
 
     def html(self, *, brief: bool = False) -> str:
         if len(self.kernels) >= TABLE_FROM:
             lines = [static.kernel_table(self.kernels)]
         else:
             lines = [static.kernel_line(kernel) if brief else static.kernel(kernel) for kernel in self.kernels]
+        lines += map(static.link, self.pages)
         if isinstance(self.progress, Underway):
             return static.frame("".join([*lines, *map(static.remark, self.notes), static.launch(self.progress)]))
         return static.frame("".join([*lines, *map(static.remark, self._remarks())]))

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilekit import textdiff
+from tilekit.jit import observer
 from tilekit.tools.lower_trace.console import Console, Style
 from tilekit.tools.lower_trace.journal import Compile, Run, Source, Status, Step
 from tilekit.tools.lower_trace.recording import Event
 
 CONTEXT = 3
-_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "@": Style.PLACE}
+STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "@": Style.PLACE}
 
 
 class Terminal:
@@ -75,7 +76,7 @@ class Terminal:
         lines = textdiff.unified(before, after, self._context)
         shown = lines[: self._max_lines] if self._max_lines else lines
         for line in shown:
-            self._console.text(line, _STYLES.get(line[:1], Style.PLAIN))
+            self._console.text(line, STYLES.get(line[:1], Style.PLAIN))
         if len(shown) < len(lines):
             self._console.heading(f"… {len(lines) - len(shown)} more", Style.PLACE)
 
@@ -92,11 +93,7 @@ class Summaries:
     def hear(self, event: Event) -> None:
         match event:
             case Event(kind="compile_end", compile=Compile() as compile) if compile.run:
-                self._console.say(summary(compile))
-                sources = [step.source.path for step in compile.steps if step.source is not None and step.source.path]
-                places = [*([] if self.page is None else [self.page]), *map(Path, sources)]
-                if places:
-                    self._console.say(" · ".join(map(shown, places)))
+                self._summarize(compile)
             case _:
                 pass
 
@@ -105,6 +102,18 @@ class Summaries:
 
     def let_go(self) -> None:
         pass
+
+    def _summarize(self, compile: Compile) -> None:
+        page = self.page
+        if page is not None:
+            is_said = [watcher.traced(page) for watcher in observer.observers()]
+            if any(is_said):  # a notebook shows its kernels itself, and a link
+                return
+        sources = [step.source.path for step in compile.steps if step.source is not None and step.source.path]
+        places = [*([] if page is None else [page]), *map(Path, sources)]
+        self._console.say(summary(compile))
+        if places:
+            self._console.say(" · ".join(map(shown, places)))
 
 
 def summary(compile: Compile) -> str:
