@@ -180,6 +180,9 @@ class Custom(Pass):
     def name(self) -> str:
         return self.own.name
 
+    def __str__(self) -> str:
+        return self.name
+
     def __call__(self, prog: Program, sink: Sink = BY_HAND, *, check: bool = True) -> Program:
         """Run the pass, tell `sink` also what its methods did, and verify what came out, whatever `check` says."""
         watch = Visits(_whole(self.own))
@@ -192,7 +195,7 @@ class Custom(Pass):
                 except Exception as error:
                     raise _breaks(self.own, error, watch.behind(_at_fault(made), prog, made)) from error
             file, line = sources.display_name(watch.whole.co_filename), sources.def_line(watch.whole)
-            sink.note("custom", {"name": self.name, "class": type(self.own).__qualname__, "file": file, "line": line})
+            sink.note("custom", {"pass": self, "class": type(self.own).__qualname__, "file": file, "line": line})
             sink.note("visits", watch.note(prog, made))
         return made
 

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from tilekit import textdiff
+from tilekit import textdiff, transforms
 from tilekit.diag import suggest
 from tilekit.diag.errors import PassError
 from tilekit.events import Null, Stage
 from tilekit.ir.tensor import SharedTensor
+from tilekit.ir.text import parser
 from tilekit.lowir import module_text
 from tilekit.lowir.nodes import IRModule
 from tilekit.transforms import tile_test
+from tilekit.transforms.base import SILENT, Pass
 from tilekit.transforms.layout_inference import Choice, LayoutTrail
 
 # where one language becomes another there is nothing to compare
@@ -78,7 +80,8 @@ class Step:
     def save_test(self, path: str | os.PathLike[str]) -> Path:
         """Write the step as a test: a `.tile` file as those in `tests/transforms`, which passes as it is written.
 
-        A file that is there gains a case, unless it has this one already.
+        The pass runs once more, on the program as it is read back from its text. A file that is there gains a case,
+        unless it has this one already.
 
         Parameters
         ----------
@@ -90,13 +93,22 @@ class Step:
         PassError
             TK413 if this is no tile pass that ended well.
         """
-        if self.stage is not Stage.TILE or self.error is not None:
+        own = self._pass()
+        if own is None or self.error is not None:
             raise PassError("TK413", f"{self.name} is no tile pass that ended well, so there is no test to write")
-        case, file = tile_test.text(self.name, self.before_text, self.after_text), Path(path)
+        after = own(parser.parse_program(self.before_text), SILENT)
+        case, file = tile_test.text(self.name, self.before_text, str(after)), Path(path)
         before = file.read_text() if file.exists() else ""
         if case not in before:
             file.write_text(f"{before.rstrip()}\n\n{case}" if before.strip() else case)
         return file
+
+    def _pass(self) -> Pass | None:
+        """The tile pass that it was."""
+        if (told := cast("dict[str, Any] | None", self.notes.get("custom"))) is not None:
+            return told["pass"]
+        default = transforms.get_default_passes() if self.stage is Stage.TILE else []
+        return next((each for each in default if each.name == self.name), None)
 
 
 class Recorder(Null):

@@ -7,54 +7,59 @@ Each change is one stretch of checks: the line above it, `CHECK-NOT` for the lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tilekit import textdiff
 
 
 def text(name: str, before: str, after: str) -> str:
     """The case for a pass of this name, from the program that it was given to the one that it made."""
-    run, checks = f"# RUN: {name}", _checks(before.split("\n"), after.split("\n"))
-    return "\n".join([run, *(f"# {kind}: {part}" for kind, part in checks), before, ""])
-
-
-def _checks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, str]]:
-    changes = textdiff.hunks(before, after)
-    at = -1
-    if not changes:  # the pass must leave it alone
-        yield from _path(after, 0, len(after) - 1)
+    old, new = before.split("\n"), after.split("\n")
+    checks = _Checks(new)
+    changes = textdiff.hunks(old, new)
+    if not changes:  # it must be left alone
+        checks.every(range(len(new)))
     for change in changes:
-        begin, end = change.added.start, change.added.stop
-        if begin - 1 > at:
-            yield from _path(after, _start(after, at, begin - 1), begin - 1, at)
-            at = begin - 1
-        gone = [part for line in change.removed if (part := before[line].strip())]
-        yield from (("CHECK-NOT", part) for part in gone)
-        if begin == end < len(after):  # nothing came: the next line shows what is not in between
-            end += 1
-        first = next((line for line in range(begin, end) if after[line].strip()), None)
-        if first is None:
-            continue
-        # not CHECK-NEXT, which would leave no line in which to look for what is gone
-        yield "CHECK", after[first].strip()
-        yield from _path(after, first + 1, end - 1, first)
-        at = end - 1
+        checks.lead_to(change.added.start - 1)
+        checks.refuse([old[line] for line in change.removed])
+        checks.every(change.added)
+    return "\n".join([f"# RUN: {name}", *(f"# {kind}: {part}" for kind, part in checks.found), before, ""])
 
 
-def _start(lines: Sequence[str], at: int, to: int) -> int:
-    """The last line from which checks lead to `to`: no earlier one behind `at` has its text."""
-    return next((line for line in range(to, at, -1) if _first(lines, at, line) == line), at + 1)
+class _Checks:
+    """Directives that hold of these lines; `at` is the line that the last one is of. Blank lines cannot be checked."""
 
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = [line.strip() for line in lines]
+        self.at = -1
+        self.found: list[tuple[str, str]] = []
 
-def _path(lines: Sequence[str], start: int, to: int, at: int = -1) -> Iterator[tuple[str, str]]:
-    """Checks of every line from one to another, where the last check was of the line `at`."""
-    for line in range(start, to + 1):
-        if part := lines[line].strip():
-            yield "CHECK-NEXT" if at >= 0 and at == line - 1 else "CHECK", part
-            at = line
+    def lead_to(self, line: int) -> None:
+        """Check a line: a CHECK finds the first that has its text, so it may have to begin at one further up."""
+        there = [number for number in range(self.at + 1, line + 1) if self.lines[number]]
+        if there:
+            begin = next(number for number in reversed(there) if self._first(self.lines[number]) == number)
+            self._add("CHECK", begin)
+            self.every(range(begin + 1, line + 1))
 
+    def every(self, lines: range) -> None:
+        """Check these lines, of which the first is the next one."""
+        for line in lines:
+            if line > self.at and self.lines[line]:
+                self._add("CHECK-NEXT" if 0 < line == self.at + 1 else "CHECK", line)
 
-def _first(lines: Sequence[str], at: int, wanted: int) -> int | None:
-    """The first line after one that has the text of another; none for a blank one."""
-    part = lines[wanted].strip()
-    return next((line for line in range(at + 1, len(lines)) if part in lines[line]), None) if part else None
+    def refuse(self, lines: Sequence[str]) -> None:
+        """Check that these lines are gone, between the last checked line and the next one."""
+        parts = [part for line in lines if (part := line.strip())]
+        following = next((line for line in range(self.at + 1, len(self.lines)) if self.lines[line]), None)
+        self.found += [("CHECK-NOT", part) for part in parts]
+        # not CHECK-NEXT, which would leave no line to look into
+        if parts and following is not None:
+            self._add("CHECK", following)
+
+    def _add(self, kind: str, line: int) -> None:
+        self.found.append((kind, self.lines[line]))
+        self.at = line
+
+    def _first(self, part: str) -> int:
+        return next(line for line in range(self.at + 1, len(self.lines)) if part in self.lines[line])

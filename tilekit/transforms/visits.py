@@ -72,9 +72,8 @@ class Visits:
         elif self._open:
             self._open[-1].extend(methods)
 
-    def methods_of(self, before: Program, after: Program) -> tuple[list[_Methods], list[_Methods]]:
-        """For each line of the text before and after, the methods that took it away or made it, as far as one did."""
-        old, new = _keys(before.lines()), _keys(after.lines())
+    def _methods_of(self, old: Sequence[Key], new: Sequence[Key]) -> tuple[list[_Methods], list[_Methods]]:
+        """For each line before and after, the methods that took it away or made it, as far as a visit did."""
         gone, made = dict[Key, _Methods](), dict[Key, _Methods]()
         is_old, is_new = frozenset(old), frozenset(new)
         for each in self.replaced:  # those within others come first
@@ -97,7 +96,7 @@ class Visits:
         def number(line: int, methods: _Methods) -> list[tuple[int, int]]:
             return [(line, numbers.setdefault(method, len(numbers))) for method in methods]
 
-        gone, made = self.methods_of(before, after)
+        gone, made = self._methods_of(_keys(before.lines()), _keys(after.lines()))
         old: list[tuple[int, int]] = []
         new: list[tuple[int, int]] = []
         for hunk in textdiff.hunks(str(before).split("\n"), str(after).split("\n")):
@@ -111,9 +110,10 @@ class Visits:
 
     def behind(self, node: object, before: Program, after: Program) -> _Methods:
         """The methods that made a statement of the program after; where none is known, all that changed the program."""
-        gone, made = self.methods_of(before, after)
+        old, new = list(_keys_within(before)), list(_keys_within(after))
+        gone, made = self._methods_of(old, new)
         wanted = frozenset(_keys_within(node))
-        known = [methods for key, methods in zip(_keys(after.lines()), made, strict=True) if key in wanted and methods]
+        known = [methods for key, methods in zip(new, made, strict=True) if key in wanted and methods]
         found = known[:1] or [*gone, *made]
         return tuple(dict.fromkeys(method for methods in found for method in methods)) or (self.whole,)
 
