@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tilekit run script.py [arguments]` runs a tilus script with tilekit; `cache …` looks after the cache."""
+"""`tilekit run script.py [arguments]` runs a tilus script; `cache …` and `trace …` show what is left of runs."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import runpy
 import sys
 from pathlib import Path
@@ -20,6 +21,10 @@ def main() -> int:
     run.add_argument("script", type=Path)
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
     _add_cache(commands.add_parser("cache", help="see what was compiled, make the cache smaller, empty it"))
+    commands.add_parser("trace", help="look at traced compiles: view, render, diff, find, blame, bisect, gc")
+    if sys.argv[1:2] == ["trace"]:
+        # nobody else needs it
+        return importlib.import_module("tilekit.tools.lower_trace.cli").main(sys.argv[2:])
     options = parser.parse_args()
     if options.command == "cache":
         return _cache(options)

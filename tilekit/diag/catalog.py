@@ -76,6 +76,9 @@ CODEGEN: dict[str, str] = {
     "TK422": "edited and generated source have both changed",
     "TK423": "edit cannot be stored",
     "TK430": "journal cannot be read",
+    "TK431": "there is no such trace",
+    "TK432": "trace has no such step",
+    "TK433": "step cannot be run by itself",
 }
 
 TOOLCHAIN: dict[str, str] = {

@@ -65,6 +65,11 @@ class Bisection:
     seconds: float
 
     @property
+    def is_good(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.outcome is Outcome.GOOD
+
+    @property
     def culprit(self) -> str | None:
         return self.steps[-1].name if self.outcome is Outcome.FOUND else None
 

@@ -16,7 +16,7 @@ from tilekit import config, target
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import arguments, callsite, pipelines, script_key, session
+from tilekit.jit import arguments, callsite, observer, pipelines, script_key, session
 from tilekit.jit.dispatch import Dispatch
 from tilekit.jit.instance import JitInstance, Machine
 from tilekit.lang import autotune, source
@@ -126,6 +126,7 @@ class InstantiatedScript:
                 return
             found_under = self._dispatch.circumstances()
             call = self._checked(args, kwargs)
+            observer.called(self, call.key, args, kwargs)
             kernel = self._kernel(call)
             arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
             self.last = kernel

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tilekit trace …`: the journals of traced runs, in a terminal and for scripts.
+
+Exit codes: 0 all is well, the same, or found; 1 it is not; 2 it could not be told. With `--json` there is one JSON
+document on stdout, whose form `docs/trace.md` describes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilekit import textdiff
+from tilekit.diag import TilekitError
+from tilekit.tools.lower_trace import journal, plain, queries, settings, shelf, terminal
+from tilekit.tools.lower_trace.console import Console, Style
+from tilekit.tools.lower_trace.journal import Compile, Run, Step
+from tilekit.tools.lower_trace.queries import Blame, Found, Pair, Place
+
+if TYPE_CHECKING:
+    from tilekit.jit.arguments import JitKey
+    from tilekit.jit.bisected import Bisection
+    from tilekit.jit.instantiated import InstantiatedScript
+
+SAME, DIFFERS, ERROR = 0, 1, 2
+
+_WHERE = "a journal, the folder of a run, of a script or of all traces, or a page; `:0` behind it is its first compile"
+
+_STEP = "`17`, `name`, `name#2` or `phase/name`"
+_HOW_TO_TRACE = "trace a script: TL_LOWER_TRACE=1 python my_script.py"
+
+
+class TraceError(TilekitError):
+    """What a person asked of the command line cannot be told."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what a command line asks; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.do(options)
+    except TilekitError as error:
+        print(error.to_ansi() if sys.stderr.isatty() else error.to_text(), file=sys.stderr)
+    except OSError as error:
+        print(f"tilekit trace: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+    return ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tilekit trace", description="Look at traced compiles.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+
+    def verb(name: str, do: Callable[[argparse.Namespace], int], about: str, *, json: bool = True) -> Any:
+        made = verbs.add_parser(name, help=about, description=f"{about[:1].upper()}{about[1:]}.")
+        made.set_defaults(do=do)
+        if json:
+            made.add_argument("--json", action="store_true", help="print one JSON document")
+        return made
+
+    def where(parser: Any, name: str = "where", *, nargs: str | None = "?") -> None:
+        parser.add_argument(name, nargs=nargs, help=f"{_WHERE}; by default the newest run here")
+
+    def kernel(parser: Any) -> None:
+        parser.add_argument("--kernel", metavar="PATTERN", help="only kernels of such a name, as `matmul*`")
+
+    made = verb("view", _view, "browse the steps of a run; where there is no terminal, list them")
+    where(made)
+    kernel(made)
+    made = verb("render", _render, "make the page of a run from its journal", json=False)
+    where(made)
+    made.add_argument("-o", "--output", type=Path, help="the file; by default report.html beside the journal")
+    made = verb("diff", _diff, "compare two runs or compiles step by step, or two steps")
+    where(made, "a", nargs=None)
+    where(made, "b")
+    kernel(made)
+    step = (
+        "compare what this step made: `17`, `name`, `name#2` or `phase/name`; two of them are compared with each other"
+    )
+    made.add_argument("--step", action="append", default=[], help=step)
+    made.add_argument("--context", type=int, default=terminal.CONTEXT, help="lines around each change")
+    made = verb("find", _find, "say which steps have a text in what they made")
+    made.add_argument("text", help="looked for in each line, in capital letters or not")
+    where(made)
+    kernel(made)
+    made = verb("blame", _blame, "say of each line of what a step made which step made it")
+    made.add_argument("step", help=_STEP)
+    where(made)
+    kernel(made)
+    made.add_argument("--line", type=int, help="only this line, counted from 1")
+    made = verb("bisect", _bisect, "run a script, and name the first step that makes each of its kernels wrong")
+    kernel(made)
+    made.add_argument("--seed", type=int, default=0, help="draws the order of threads and blocks")
+    made.add_argument("--blocks", type=_blocks, default=64, help='how many blocks of a grid run, or "all"')
+    made.add_argument("script", type=Path)
+    made.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
+    made = verb("gc", _gc, "remove the oldest runs; edited sources stay")
+    made.add_argument("folder", nargs="?", type=Path, help="the folder of a script, or of all traces")
+    made.add_argument(
+        "--keep", type=int, default=shelf.KEEP_RUNS, metavar="RUNS", help="how many runs of a script stay"
+    )
+    made.add_argument("--limit", type=int, default=shelf.KEEP_BYTES, metavar="BYTES", help="and how many bytes of them")
+    made.add_argument("--dry-run", action="store_true", help="list what would go, and remove nothing")
+    return parser
+
+
+def _blocks(text: str) -> int | str:
+    return text if text == "all" else int(text)
+
+
+# ------------------------------------------------------------------------------------------------------- where it is
+
+
+def located(where: str | None) -> tuple[Path, Place]:
+    """The journal that a person means, and the compiles of it."""
+    text, number = (where or "", None)
+    if where and not Path(where).exists() and (split := where.rpartition(":"))[2].isdecimal():
+        text, number = split[0], int(split[2])
+    file = _journal_file(Path(text) if text else settings.resolve().folder)
+    run = journal.read(file)
+    if number is None:
+        return file, Place(run, run.compiles)
+    if number >= len(run.compiles):
+        raise TraceError("TK432", f"{file} has {len(run.compiles)} compiles, so there is no compile {number}")
+    return file, Place(run, [run.compiles[number]])
+
+
+def _journal_file(path: Path) -> Path:
+    if path.is_file():
+        beside = path.resolve().with_name(journal.FILE)
+        return beside if path.suffix == ".html" and beside.exists() else path
+    if not path.exists():
+        raise TraceError("TK431", f"there is no {path}", help=_HOW_TO_TRACE)
+    if (path / journal.FILE).exists():
+        return path / journal.FILE
+    runs = [info for home in homes(path) for info in shelf.runs(home)]
+    if not runs:
+        raise TraceError("TK431", f"{path} holds no traced run", help=_HOW_TO_TRACE)
+    return max(runs, key=lambda info: info.head.started).path / journal.FILE
+
+
+def homes(path: Path) -> list[Path]:
+    """The folders of scripts at or in a folder."""
+    found = [path, *sorted(path.iterdir())] if path.is_dir() else []
+    return [each for each in found if (each / shelf.RECORDS).is_dir()]
+
+
+def _one_step(place: Place, wanted: str) -> Step:
+    found = place.steps_named(wanted)
+    if not found:
+        names = dict.fromkeys(step.title for step in place.steps)
+        raise TraceError("TK432", f"no step is called {wanted}", help=f"the steps are {', '.join(names)}")
+    return found[-1]
+
+
+# ----------------------------------------------------------------------------------------------------------- the verbs
+
+
+def _view(options: argparse.Namespace) -> int:
+    _, place = located(options.where)
+    place = place.matching(options.kernel)
+    if options.json:
+        return _said(
+            {"run": plain.of_run(place.run), "compiles": [plain.of_compile(each) for each in place.compiles]}, SAME
+        )
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        importlib.import_module("tilekit.tools.lower_trace.view").browse(place)
+        return SAME
+    console = Console(sys.stdout)
+    for compile in place.compiles:
+        console.heading(terminal.summary(compile))
+        for step in compile.steps:
+            console.text(plain.line_of(step))
+    return SAME
+
+
+def _render(options: argparse.Namespace) -> int:
+    file, place = located(options.where)
+    output: Path = options.output or file.with_name(shelf.PAGE)
+    # it needs the built viewer, which nothing else here does
+    page = importlib.import_module("tilekit.tools.lower_trace.page")
+    output.write_bytes(page.render([_whole_lines(file)], place.run.head.script))
+    print(output)
+    return SAME
+
+
+def _whole_lines(file: Path) -> str:
+    """The text of a journal, without a last line that was torn."""
+    return file.read_text().rpartition("\n")[0] + "\n"
+
+
+def _diff(options: argparse.Namespace) -> int:
+    a = located(options.a)[1].matching(options.kernel)
+    if len(options.step) > 2 or (options.b is None and len(options.step) != 2):
+        raise TraceError(
+            "TK432", "a diff is of two runs, or of two steps", help="tilekit trace diff RUN --step 3 --step 17"
+        )
+    b = a if options.b is None else located(options.b)[1].matching(options.kernel)
+    if options.step:
+        return _diff_of_steps((a, options.step[0]), (b, options.step[-1]), options)
+    return _diff_of_runs(a, b, options)
+
+
+def _diff_of_steps(a: tuple[Place, str], b: tuple[Place, str], options: argparse.Namespace) -> int:
+    one, other = _one_step(*a), _one_step(*b)
+    before, after = plain.lines_made(a[0].run, one), plain.lines_made(b[0].run, other)
+    code = SAME if before == after else DIFFERS
+    added, removed = textdiff.counts(before, after)
+    lines = textdiff.unified(before, after, options.context)
+    if options.json:
+        data = {"a": plain.of_step(one), "b": plain.of_step(other), "added": added, "removed": removed, "diff": lines}
+        return _said({"same": code == SAME, **data}, code)
+    console = Console(sys.stdout)
+    console.heading(
+        f"{one.index:02d} {one.phase}/{one.title} → {other.index:02d} {other.phase}/{other.title}  +{added} -{removed}"
+    )
+    _print_diff(console, lines)
+    return code
+
+
+def _diff_of_runs(a: Place, b: Place, options: argparse.Namespace) -> int:
+    alone = len(a.compiles) == len(b.compiles) == 1
+    pairs = [(a.compiles[0], b.compiles[0])] if alone else queries.compiles_beside(a.compiles, b.compiles)
+    found = [(one, other, _steps_beside(one, other)) for one, other in pairs]
+    code = (
+        SAME if all(one and other and all(pair.is_same for pair in steps) for one, other, steps in found) else DIFFERS
+    )
+    if options.json:
+        data = [plain.of_pair(a.run, b.run, one, other, steps, options.context) for one, other, steps in found]
+        return _said({"same": code == SAME, "a": plain.of_run(a.run), "b": plain.of_run(b.run), "compiles": data}, code)
+    console = Console(sys.stdout)
+    for one, other, steps in found:
+        _print_pair(console, a.run, b.run, one, other, steps, options.context)
+    return code
+
+
+def _steps_beside(a: Compile | None, b: Compile | None) -> list[Pair]:
+    return [] if a is None or b is None else queries.beside(a, b)
+
+
+def _print_pair(
+    console: Console, a: Run, b: Run, one: Compile | None, other: Compile | None, steps: Sequence[Pair], context: int
+) -> None:
+    """Each step of two compiles, and what is different where they part."""
+    if one is None or other is None:
+        compile, side = (one, "a") if one is not None else (other, "b")
+        assert compile is not None
+        console.heading(f"{terminal.name_of(compile)} · {compile.target} · only in {side}")
+        return
+    parted = queries.first_difference(steps)
+    console.heading(f"{terminal.name_of(other)} · {other.target} · {'same' if parted is None else 'different'}")
+    for pair in steps:
+        mark = "=" if pair.is_same else "a" if pair.b is None else "b" if pair.a is None else "≠"
+        console.text(f"  {mark} {pair.step.base_phase}/{pair.step.title}", Style.PLAIN if mark == "=" else Style.PLACE)
+    if parted is not None:
+        console.heading(f"they part in {parted.step.base_phase}/{parted.step.title}")
+        _print_diff(console, plain.parted_lines(a, b, parted, context))
+
+
+def _print_diff(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.text(line, terminal.STYLES.get(line[:1], Style.PLAIN))
+
+
+def _find(options: argparse.Namespace) -> int:
+    _, place = located(options.where)
+    found = [queries.find(place.run, compile, options.text) for compile in place.matching(options.kernel).compiles]
+    code = SAME if any(found) else DIFFERS
+    if options.json:
+        return _said(
+            {"text": options.text, "found": code == SAME, "compiles": [plain.of_found(each) for each in found]}, code
+        )
+    console = Console(sys.stdout)
+    for each in found:
+        console.heading(f"{terminal.name_of(each.compile)} · {each.compile.target}")
+        for line in _told(each):
+            console.text(f"  {line}")
+    return code
+
+
+def _told(found: Found) -> list[str]:
+    if not found:
+        return ["no step has it"]
+    told = ["the program has it before any step"] if found.is_original else []
+    if found.first is not None and found.last is not None:
+        told += [f"first  {plain.line_of(found.first)}", f"last   {plain.line_of(found.last)}"]
+    return told if found.gone is None else [*told, f"gone   {plain.line_of(found.gone)}"]
+
+
+def _blame(options: argparse.Namespace) -> int:
+    _, place = located(options.where)
+    place = place.matching(options.kernel)
+    step = _one_step(place, options.step)
+    made = Blame(place.run, place.run.compiles[step.c]).of(step) if step.after is not None else None
+    if made is None:
+        raise TraceError("TK432", f"{step.phase}/{step.title} made nothing: it {step.status.value}")
+    lines = plain.lines_made(place.run, step)
+    rows = list(zip(range(1, len(lines) + 1), lines, made, strict=True))
+    if options.line is not None:
+        rows = [row for row in rows if row[0] == options.line]
+        if not rows:
+            raise TraceError(
+                "TK432", f"{step.phase}/{step.title} made {len(made)} lines, so there is no line {options.line}"
+            )
+    if options.json:
+        data = [{"line": n, "text": text, "step": None if who is None else plain.of_step(who)} for n, text, who in rows]
+        return _said({"step": plain.of_step(step), "lines": data}, SAME)
+    console = Console(sys.stdout)
+    width = max((len(_short(who)) for _, _, who in rows), default=0)
+    for number, text, who in rows:
+        console.text(f"{_short(who):{width}} {number:5}  {text}")
+    return SAME
+
+
+def _short(step: Step | None) -> str:
+    return "" if step is None else f"{step.index:02d} {step.title}"
+
+
+def _bisect(options: argparse.Namespace) -> int:
+    script: Path = options.script
+    if not script.is_file():
+        raise TraceError("TK431", f"there is no file {script}")
+    # they bring the compiler, which nothing else here needs
+    observer = importlib.import_module("tilekit.jit.observer")
+    aliases = importlib.import_module("tilekit.aliases")
+    found: list[Bisection] = []
+    seen: set[tuple[InstantiatedScript, JitKey]] = set()
+
+    def called(handle: InstantiatedScript, kind: JitKey, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if (handle, kind) in seen or not queries.matches(handle.script_name, options.kernel or "*"):
+            return
+        seen.add((handle, kind))
+        found.append(handle.bisect(*args, blocks=options.blocks, seed=options.seed, **kwargs))
+        if not options.json:
+            print(found[-1], flush=True)
+
+    aliases.install_as_tilus()
+    sys.argv = [str(script), *options.arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        # what the script prints is not the answer
+        with observer.calls_told_to(called), redirect_stdout(sys.stderr if options.json else sys.stdout):
+            runpy.run_path(str(script), run_name="__main__")
+    except TilekitError:
+        if all(each.is_good for each in found):
+            raise
+        # a kernel that is wrong has stopped the script
+    except SystemExit:
+        pass
+    if not found:
+        raise TraceError("TK432", f"{script} called no kernel{f' like {options.kernel}' if options.kernel else ''}")
+    code = SAME if all(each.is_good for each in found) else DIFFERS
+    return _said({"kernels": [each.to_json() for each in found]}, code) if options.json else code
+
+
+def _gc(options: argparse.Namespace) -> int:
+    folder: Path = options.folder or settings.resolve().folder
+    gone = [info for home in homes(folder) for info in shelf.expired(home, options.keep, options.limit)]
+    sizes = [info.nbytes() for info in gone]
+    if not options.dry_run:
+        shelf.remove(gone)
+        for home in {info.path.parent.parent for info in gone}:
+            shelf.write_index(home)
+    if options.json:
+        data = [{"path": str(info.path), "bytes": size} for info, size in zip(gone, sizes, strict=True)]
+        return _said({"dry_run": options.dry_run, "removed": data, "bytes": sum(sizes)}, SAME)
+    for info, size in zip(gone, sizes, strict=True):
+        print(f"{info.path}  {size:,} bytes")
+    print(f"{len(gone)} runs {'would go' if options.dry_run else 'removed'}, {sum(sizes):,} bytes")
+    return SAME
+
+
+def _said(data: Mapping[str, Any], code: int) -> int:
+    print(json.dumps({"schema": plain.SCHEMA, **data}, indent=2))
+    return code

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a journal says as plain data, in the form that `docs/trace.md` describes, and each step in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilekit import textdiff
+from tilekit.tools.lower_trace import queries
+from tilekit.tools.lower_trace.journal import Compile, Run, Status, Step
+from tilekit.tools.lower_trace.queries import Found, Pair
+
+SCHEMA = 1
+
+
+def lines_made(run: Run, step: Step) -> list[str]:
+    """The text that a step left behind."""
+    text_id = queries.result_of(step)
+    return [] if text_id is None else run.lines(text_id)
+
+
+def parted_lines(a: Run, b: Run, pair: Pair, context: int) -> list[str]:
+    """The diff of what a step made in two compiles."""
+    before = [] if pair.a is None else lines_made(a, pair.a)
+    after = [] if pair.b is None else lines_made(b, pair.b)
+    return textdiff.unified(before, after, context)
+
+
+def line_of(step: Step) -> str:
+    """A step in a line of a list."""
+    time = "" if step.ns is None else f"  {step.ns / 1e6:.2f} ms"
+    return f"{'  ' * step.depth}{step.index:02d} {step.phase}/{step.title}  {words_of(step)}{time}"
+
+
+def words_of(step: Step) -> str:
+    """What became of a step."""
+    if step.status is not Status.DONE:
+        return "did not finish (process ended)" if step.status is Status.UNFINISHED else step.status.value
+    if step.is_translation:
+        return f"into {step.language}"
+    if not step.changed:
+        return "rebuilt, no textual change" if step.rebuilt else "no change"
+    return "changed" if step.added is None else f"changed +{step.added} -{step.removed}"
+
+
+def of_run(run: Run) -> dict[str, Any]:
+    head = run.head
+    return {"script": head.script, "started": head.started, "pid": head.pid, "rank": head.rank, "version": head.version}
+
+
+def of_compile(compile: Compile) -> dict[str, Any]:
+    return {**_name(compile), "steps": [of_step(step) for step in compile.steps]}
+
+
+def _name(compile: Compile) -> dict[str, Any]:
+    names = ("c", "kernel", "script", "specialization", "target", "device")
+    return {**{name: getattr(compile, name) for name in names}, "status": compile.status.value}
+
+
+def of_step(step: Step) -> dict[str, Any]:
+    return {
+        "c": step.c,
+        "index": step.index,
+        "phase": step.phase,
+        "name": step.name,
+        "occurrence": step.occurrence,
+        "status": step.status.value,
+        "changed": step.changed,
+        "added": step.added,
+        "removed": step.removed,
+        "ms": None if step.ns is None else step.ns / 1e6,
+    }
+
+
+def of_pair(
+    a: Run, b: Run, one: Compile | None, other: Compile | None, steps: Sequence[Pair], context: int
+) -> dict[str, Any]:
+    parted = queries.first_difference(steps)
+    return {
+        "a": None if one is None else _name(one),
+        "b": None if other is None else _name(other),
+        "same": one is not None and other is not None and parted is None,
+        "first_difference": None if parted is None else queries.key_of(parted.step),
+        "diff": [] if parted is None else parted_lines(a, b, parted, context),
+        "steps": [
+            {
+                "step": queries.key_of(pair.step),
+                "a": None if pair.a is None else pair.a.index,
+                "b": None if pair.b is None else pair.b.index,
+                "same": pair.is_same,
+            }
+            for pair in steps
+        ],
+    }
+
+
+def of_found(found: Found) -> dict[str, Any]:
+    def step(each: Step | None) -> dict[str, Any] | None:
+        return None if each is None else of_step(each)
+
+    return {
+        **_name(found.compile),
+        "original": found.is_original,
+        "first": step(found.first),
+        "last": step(found.last),
+        "gone": step(found.gone),
+        "steps": [each.index for each in found.holders],
+    }
