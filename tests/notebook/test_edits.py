@@ -54,7 +54,7 @@ def edit(edits: NotebookEdits, kernel, old: str, new: str) -> str:
 
 def test_a_kernel_that_nobody_edited_has_no_files(edits, cache):
     kernel, value = run_cell()
-    assert (value, kernel.patched, edits.state(kernel)) == (2.0, False, "clean")
+    assert (value, kernel.patched, kernel.edit_state) == (2.0, False, "clean")
     assert not (cache / "edits").exists()
 
 
@@ -63,7 +63,7 @@ def test_a_rerun_of_the_same_cell_keeps_the_edit(edits):
     edit(edits, kernel, "2.0f", "7.0f")
     again, value = run_cell()
     assert again is not kernel
-    assert (value, again.patched, edits.state(again)) == (7.0, True, "PATCHED")
+    assert (value, again.patched, again.edit_state) == (7.0, True, "PATCHED")
     assert any("PATCHED" in line for line in edits.remarks(again))
 
 
@@ -71,7 +71,7 @@ def test_a_changed_cell_with_an_edit_is_a_conflict_and_the_edit_is_kept(edits, c
     kernel, _ = run_cell()
     typed = edit(edits, kernel, "2.0f", "7.0f")
     again, value = run_cell(factor=3.0)
-    assert (value, again.patched, edits.state(again)) == (3.0, False, "CONFLICT")
+    assert (value, again.patched, again.edit_state) == (3.0, False, "CONFLICT")
     assert [path.read_text() for path in cache.rglob("codegen.cpp.bak")] == [typed]
     assert any("CONFLICT" in line for line in edits.remarks(again))
 
@@ -82,7 +82,7 @@ def test_a_cell_changed_to_what_the_edit_said_is_in_sync(edits):
     kernel.recompile(other.source)
     edits.store(kernel, other.source)
     again, value = run_cell(factor=5.0)
-    assert (value, edits.state(again)) == (5.0, "SYNCED")
+    assert (value, again.edit_state) == (5.0, "clean")
 
 
 def test_a_reverted_edit_is_gone_but_not_lost(edits, cache):
@@ -104,3 +104,37 @@ def test_without_the_extension_an_edit_is_never_used(edits):
         assert (value, again.patched) == (2.0, False)
     finally:
         edits.open()
+
+
+def test_case_88_the_editor_and_the_file_of_a_trace_overwrite_nothing_of_each_other(edits, tmp_path):
+    with tilus.tracing(mode="html", dir=tmp_path / "traced"):
+        kernel, _ = run_cell()
+        typed = edit(edits, kernel, "2.0f", "7.0f")
+        (file,) = (tmp_path / "traced").rglob("codegen.cpp")
+        assert file.read_text() == typed
+        assert run_cell()[1] == 7.0
+        on_disk = typed.replace("7.0f", "9.0f")
+        file.write_text(on_disk)
+        again, value = run_cell()
+        assert (value, again.source) == (9.0, on_disk)
+        # an editor that was opened before that does not know of it
+        newer = typed.replace("7.0f", "11.0f")
+        again.recompile(newer)
+        (told,) = edits.store(again, newer, seen=typed)
+        assert file.read_text() == newer and on_disk in [path.read_text() for path in file.parent.glob("*.bak")]
+        assert f"{file.name}.bak" in told
+        assert run_cell()[1] == 11.0
+        edits.revert(again)
+        assert run_cell()[1] == 2.0
+
+
+def test_case_50_an_edit_of_the_notebook_holds_whether_or_not_it_is_traced(edits, tmp_path):
+    kernel, _ = run_cell()
+    edit(edits, kernel, "2.0f", "7.0f")
+    for _ in range(2):
+        with tilus.tracing(mode="html", dir=tmp_path / "traced"):
+            assert run_cell()[1] == 7.0
+        again, value = run_cell()
+        assert (value, again.edit_state) == (7.0, "PATCHED")
+    edits.revert(again)
+    assert run_cell()[1] == 2.0

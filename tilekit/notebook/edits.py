@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edits of this notebook: kept in files, found again when a cell reruns or the kernel restarts, never lost."""
+"""The edits of this notebook: kept in files, found again when a cell reruns or the kernel restarts, never lost.
+
+While a trace is on that keeps sources where people edit them, its files and the notebook's editor are one: what is
+typed in either is compiled. The notebook's own files remember what was typed in its editor for when there is none.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from tilekit import config
@@ -13,8 +18,7 @@ from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import settings
 from tilekit.tools.lower_trace.edit_sink import EditSink
-from tilekit.tools.lower_trace.edit_table import Tag
-from tilekit.tools.lower_trace.edits import Decision, EditFolder, folder_name, safe_name
+from tilekit.tools.lower_trace.edits import EditFolder, folder_name, safe_name
 
 
 class NotebookEdits:
@@ -31,47 +35,57 @@ class NotebookEdits:
 
     def sink(self, kernel: Identity) -> Sink | None:
         """Who answers the generated source of this kernel with its edit; nobody, if it was never edited."""
-        folder = self._folder(kernel)
-        if not folder.path.is_dir():
+        own, traced = _folder(kernel), _traced_folder(kernel)
+        self._sinks.pop(kernel, None)
+        if not own.path.is_dir():
             return None
-        self._sinks[kernel] = EditSink(
-            folder, settings.resolve().on_conflict, traces=folder.has_tiles, only_edited=True
-        )
+        if traced is not None:  # the trace answers, and says what is to be said
+            traced.take_over(own)
+            return None
+        policy = settings.resolve().on_conflict
+        self._sinks[kernel] = EditSink(own, policy, traces=own.has_tiles, only_edited=True)
         return self._sinks[kernel]
 
     def store(self, kernel: Kernel, text: str, seen: str | None = None) -> tuple[str, ...]:
         """Keep what was typed; what to tell the person, a line each."""
         generated = kernel.generated
         assert generated is not None, "an edit was compiled, so there is generated source"
-        folder = self._folder(kernel.identity)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        folder.decide(generated.source)
-        return folder.write_edit(text, seen)
+        told: list[str] = []
+        for folder in self._folders(kernel.identity):
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder.decide(generated.source)
+            told += folder.write_edit(text, seen)
+        return tuple(told)
 
     def revert(self, kernel: Kernel) -> tuple[str, ...]:
         """Put the edit away; it stays in a `.bak` file."""
-        folder = self._folder(kernel.identity)
-        return folder.revert() if folder.path.is_dir() else ()
+        folders = [folder for folder in self._folders(kernel.identity) if folder.path.is_dir()]
+        return tuple(line for folder in folders for line in folder.revert())
 
     def remarks(self, kernel: Kernel) -> tuple[str, ...]:
         """What became of the edit when this kernel was compiled."""
-        decision = self.decision(kernel)
-        return () if decision is None else decision.messages
-
-    def decision(self, kernel: Kernel) -> Decision | None:
         sink = self._sinks.get(kernel.identity)
-        return None if sink is None else sink.decision
+        return () if sink is None else sink.messages
 
-    def state(self, kernel: Kernel) -> str:
-        """`clean`, or the tag of the last decision about an edit of this kernel."""
-        decision = self.decision(kernel)
-        return "clean" if decision is None or decision.tag is Tag.NONE else decision.tag.value
+    def _folders(self, kernel: Identity) -> list[EditFolder]:
+        traced = _traced_folder(kernel)
+        return [_folder(kernel), *([] if traced is None else [traced])]
 
-    def _folder(self, kernel: Identity) -> EditFolder:
-        return EditFolder(_root() / folder_name(kernel))
+
+def _folder(kernel: Identity) -> EditFolder:
+    return EditFolder(_root() / folder_name(kernel))
+
+
+def _traced_folder(kernel: Identity) -> EditFolder | None:
+    """Where a trace that is on keeps the source of this kernel to be edited."""
+    # whose module was loaded by whoever switched it on
+    session = sys.modules.get("tilekit.tools.lower_trace.session")
+    tracer = observer.tracer()
+    return tracer.edit_folder(kernel) if session is not None and isinstance(tracer, session.Session) else None
 
 
 def _root() -> Path:
     """Where this notebook's edits are; a notebook is known by its path, as far as the front end tells it."""
-    name = os.environ.get("JPY_SESSION_NAME") or "notebook"
+    main = sys.modules.get("__main__")
+    name = os.environ.get("JPY_SESSION_NAME") or getattr(main, "__vsc_ipynb_file__", "") or "notebook"
     return config.resolve().cache_dir / "edits" / safe_name(name)

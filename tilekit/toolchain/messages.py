@@ -91,7 +91,8 @@ def in_file(error: ToolchainError, path: str) -> ToolchainError:
     renamed = tuple(replace(each, file=path) if each.file == SOURCE else each for each in found)
     notes = [(named(text), at) for text, at in said.notes]
     data = {**error.data, "messages": renamed, "path": path}
-    return ToolchainError(said.code, named(said.message), at=said.at, notes=notes, help=said.help, data=data)
+    help = said.help or "mend it, or delete the file to go back to the generated source"
+    return ToolchainError(said.code, named(said.message), at=said.at, notes=notes, help=help, data=data)
 
 
 _SHOWN = 5  # errors told in full: the rest is in the log, and most often follows from these

@@ -61,6 +61,12 @@ class EditSink(Null):
         self._before: object = None  # what the last tile pass was given
         self._edited: EditFolder | None = None
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """All there is to say of this compile, a line each."""
+        tiles = [line for each in self.tiles.values() if each.state != CLEAN for line in each.messages]
+        return (*tiles, *(() if self.decision is None else self.decision.messages))
+
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
         if stage is Stage.TILE:
             self._before = before

@@ -128,6 +128,14 @@ class EditFolder:
             self._apply(found, edit_table.revert(found, text))
             return messages
 
+    def take_over(self, other: EditFolder) -> None:
+        """Make an edit of another folder one of this, unless this has one of its own."""
+        found = other._look()
+        baseline, working = found.baseline_text, found.working
+        if found.is_edited and baseline is not None and isinstance(working, Readable) and not self.holds_edit():
+            self.decide(baseline)
+            self.write_edit(working.text)
+
     def holds_edit(self) -> bool:
         """Whether somebody's work is in the working copy."""
         return self._look().is_edited

@@ -27,7 +27,7 @@ from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import settings
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.edit_sink import EditSink
-from tilekit.tools.lower_trace.edits import WORKING, Decision, EditStore
+from tilekit.tools.lower_trace.edits import WORKING, Decision, EditFolder, EditStore
 from tilekit.tools.lower_trace.settings import NOT_GIVEN, Cached, NotGiven, Settings
 
 if TYPE_CHECKING:
@@ -159,14 +159,20 @@ class Session:
             return EditStore(chosen.parent, chosen.name)
         return EditStore(script_folder, WORKING)
 
-    def _edit_sinks(self, kernel: Identity, recorded: CompileSink) -> list[EditSink]:
-        """Who answers what is generated for a kernel with what a person made of it."""
-        if not self.settings.keeps_source:
-            return []
+    def edit_folder(self, kernel: Identity) -> EditFolder | None:
+        """Where what is generated for a kernel can be edited; None if nowhere."""
+        if not (self.settings.keeps_source and self.wants(kernel.script)):
+            return None
         with self._lock:
             if self._edits is None:
                 self._edits = self._store(self._opened().script_folder)
-        folder = self._edits.folder(kernel)
+        return self._edits.folder(kernel)
+
+    def _edit_sinks(self, kernel: Identity, recorded: CompileSink) -> list[EditSink]:
+        """Who answers what is generated for a kernel with what a person made of it."""
+        folder = self.edit_folder(kernel)
+        if folder is None:
+            return []
 
         def on_source(generated: str, decision: Decision) -> None:
             path = str(folder.working)
