@@ -28,7 +28,7 @@ Pair = tuple[list[str], list[str]]
 def bundle(tmp_path_factory) -> pathlib.Path:
     """The view and its looks, alone in a page."""
     folder = tmp_path_factory.mktemp("diff")
-    entries = ["test/trace/page.ts", "src/trace/diff.css", "src/common/theme.css"]
+    entries = ["test/trace/page.ts", "src/report/report.css"]
     command = ["node_modules/.bin/esbuild", *entries, "--bundle", "--format=iife", f"--outdir={folder}", "--outbase=."]
     subprocess.run([*command, "--entry-names=[name]", "--log-level=error"], cwd=WIDGETS, check=True)
     return folder
@@ -44,8 +44,7 @@ def open_diff(bundle, chromium, artifact, tmp_path):
         shown |= {"isTranslation": False} | more
         page = tmp_path / "page.html"
         page.write_text(
-            '<!doctype html><meta charset="utf-8"><style>body { margin: 0 }</style>'
-            f"<style>{(bundle / 'theme.css').read_text()}{(bundle / 'diff.css').read_text()}</style>"
+            f"<!doctype html><meta charset='utf-8'><style>{(bundle / 'report.css').read_text()}</style>"
             f"<script>window.shown = {json.dumps(shown).replace('<', chr(92) + 'u003c')}</script>"
             f"<body><script>{(bundle / 'page.js').read_text()}</script>"
         )
@@ -351,3 +350,49 @@ def test_what_is_said_beside_a_line_leads_on_and_lines_light_up(open_diff):
     page.locator("button.tk-note").click()
     assert page.evaluate("() => told.blamed") == [1]
     assert page.locator("code.tk-lit").count() == 2
+
+
+CONTRASTS = """() => {
+    const pixel = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+    const light = ([r, g, b]) => {
+        const [x, y, z] = [r, g, b].map(c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+    };
+    const over = colors => {
+        pixel.clearRect(0, 0, 1, 1);
+        for (const color of colors) { pixel.fillStyle = color; pixel.fillRect(0, 0, 1, 1); }
+        return light(pixel.getImageData(0, 0, 1, 1).data);
+    };
+    const found = {};
+    const walker = document.createTreeWalker(document.querySelector('.tk-diff'), NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        if (!node.data.trim() || !node.parentElement.checkVisibility()) continue;
+        const grounds = [];
+        for (let e = node.parentElement; e; e = e.parentElement) grounds.unshift(getComputedStyle(e).backgroundColor);
+        const [ink, ground] = [over([...grounds, getComputedStyle(node.parentElement).color]), over(grounds)];
+        const ratio = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+        const chain = node.parentElement.className + ' in ' + node.parentElement.closest('code, span, div').className;
+        found[chain] = Math.min(ratio, found[chain] ?? 99);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_case_81_every_text_of_a_diff_stands_out_from_its_ground(open_diff, theme):
+    code = "x: f32[4] = load(g, n=12, op='max')  # a remark"
+    before = [f"for name_{n} in range({n}): {code}" for n in range(60)]
+    after = [line.replace("name", "other") if 18 < n < 30 else line for n, line in enumerate(before)]
+    moved = [f"moved_{n}: f32 = f({n})" for n in range(9)]
+    after[3], after[5:5], before[55:55] = after[3].replace("max", "min"), ["added"], ["removed", *moved]
+    after[40:40] = [f"    {line}" for line in moved]
+    after[10] = "    " + after[10]
+    page = open_diff(before, after)
+    page.evaluate("theme => document.documentElement.className = theme", theme)
+    page.evaluate("() => { view.gutter(Array(60).fill('12 pass')); view.light('right', [8]); }")
+    pin(page, 12, 13)
+    page.keyboard.press("r")
+    page.locator(".tk-fold-words").first.click()
+    assert {"added", "removed", "re-indented", "renamed", "moved"} <= signs(page)
+    contrasts = page.evaluate(CONTRASTS)
+    assert {where: ratio for where, ratio in contrasts.items() if ratio < 4.5} == {}

@@ -102,7 +102,7 @@ export class DiffView {
     this.#context.addEventListener("change", () => this.apply({ context: Number(this.#context.value) }), { signal });
     this.switches = [...Object.values(this.#toggles), this.#context];
     this.element = el("div", "tk-diff", [
-      el("div", "tk-heads", [...this.#heads, this.#summary]),
+      el("div", "tk-heads", [this.#heads[0], el("div", "tk-head", [this.#heads[1], this.#summary])]),
       this.#message,
       el("div", "tk-diff-body", [this.viewport, this.#ruler.element]),
       this.#slider,
