@@ -73,7 +73,8 @@ export function compileCards({ notes }: Compile): (HTMLElement | undefined)[] {
 /** Where two compiles part, and the way out of their comparison. */
 export function partingCard(first: Pair | undefined, go: () => void, leave: () => void): HTMLElement {
   const step = first && (first.a ?? first.b)!;
-  const card = el("div", "tk-card", [step ? "A and B part at" : "A and B never differ"]);
+  const wasOther = first?.a?.begin.before !== first?.b?.begin.before;
+  const card = el("div", "tk-card", [!step ? "A and B never differ" : wasOther ? "A and B differ before any pass: see" : "A and B part at"]);
   if (step) card.append(button(`${step.number} ${step.name}`, "Go to where they part", go));
   card.append(el("span", "tk-grow"), button("Leave", "Leave the comparison (Esc)", leave));
   return card;

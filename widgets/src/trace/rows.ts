@@ -111,7 +111,6 @@ function pairRow(pair: Pair, index: number, isFirstOther: boolean): Row {
         el("span", "tk-sign-of", [sign], { "aria-hidden": "true" }),
         el("span", "tk-pass-name", [step.name]),
         el("span", "tk-pass-word", [isFirstOther ? "parts here" : words]),
-        el("span", "tk-pass-time"),
       ],
       { role: "option", "aria-label": `${step.name}: ${words}${isFirstOther ? ", the first" : ""}`, title: `${step.name}: ${words}` },
     );

@@ -5,6 +5,7 @@ import { copy } from "../common/copy.ts";
 import { button, el, milliseconds, plural, toggleButton } from "../common/dom.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import type { Language } from "../common/syntax.ts";
+import { hunks } from "../common/textdiff.ts";
 import { compileCards, editCard, errorBox, figures, partingCard, unprintable } from "./cards.ts";
 import { DiffView } from "./diff.ts";
 import { FilterBar } from "./filterbar.ts";
@@ -58,6 +59,7 @@ export class Viewer {
   readonly #others = select("Compare with another kernel");
   readonly #facts = el("span", "tk-dim tk-facts");
   readonly #name = el("span", "tk-current");
+  readonly #balance = el("span", "tk-balance");
   readonly #word = el("span", "tk-dim tk-what");
   readonly #blame = toggleButton("Blame", "Which pass made each line (b)", () => this.#toggleBlame());
   readonly #mark = toggleButton("Mark", "", () => this.#compareMarked());
@@ -169,6 +171,7 @@ export class Viewer {
         this.#name,
         button("›", "Next changed pass (j)", () => this.#walk(1, true), ""),
       ]),
+      this.#balance,
       this.#word,
       el("span", "tk-grow"),
       ...this.#diff.switches,
@@ -279,20 +282,31 @@ export class Viewer {
     const from = this.#against;
     const isEdit = this.#showsEdit(step);
     const isTooLarge = !from && step.isTooLarge;
+    const languages: [Language, Language] = isEdit ? [step.language, step.language] : [from ? from.language : step.taken, step.language];
     this.#nameIs(step);
+    const [before, after] = this.#texts(step);
+    const isTranslation = languages[0] !== languages[1] || isTooLarge;
+    this.#drawBalance(before, isTranslation ? null : after);
     const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
     this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
     this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
-    const languages: [Language, Language] = isEdit ? [step.language, step.language] : [from ? from.language : step.taken, step.language];
     const labels: [string, string] = from
       ? [`${from.number} ${from.name}`, `${step.number} ${step.name}`]
       : isEdit
         ? ["generated", "compiled"]
         : [step.giver?.name ?? "as written", step.name];
-    const [before, after] = this.#texts(step);
-    this.#diff.show({ before, after, languages, labels, isTranslation: languages[0] !== languages[1] || isTooLarge });
+    this.#diff.show({ before, after, languages, labels, isTranslation });
     this.#drawBlame(step);
     this.#spoken.textContent = `${step.number} ${step.name}: ${step.words}`;
+  }
+
+  /** How many lines came and went between two texts that are compared. */
+  #drawBalance(before: readonly string[], after: readonly string[] | null): void {
+    const found = after === null ? [] : hunks(before, after);
+    const count = (side: "removed" | "added"): number => found.reduce((sum, hunk) => sum + hunk[side].stop - hunk[side].start, 0);
+    this.#balance.replaceChildren(
+      ...(found.length ? [el("span", "tk-pill tk-added", [`+${count("added")}`]), el("span", "tk-pill tk-removed", [`−${count("removed")}`])] : []),
+    );
   }
 
   #nameIs(step: Step): void {
@@ -417,8 +431,10 @@ export class Viewer {
     this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()));
     const name = (side: string, one: Step): string => `${side} ${one.number} ${one.name}`;
     const labels: [string, string] = pair.a && pair.b ? [name("A", pair.a), name("B", pair.b)] : [name(pair.a ? "A" : "B", step), ""];
-    const [before, after] = pair.a && pair.b ? [pair.a.after, this.journal.lines(pair.b.after)] : [step.after, null];
-    this.#diff.show({ before: this.journal.lines(before), after, languages: [step.language, step.language], labels, isTranslation: false });
+    const before = this.journal.lines((pair.a ?? step).after);
+    const after = pair.a && pair.b ? this.journal.lines(pair.b.after) : null;
+    this.#drawBalance(before, after);
+    this.#diff.show({ before, after, languages: [step.language, step.language], labels, isTranslation: false });
     this.#diff.gutter(null);
     this.#spoken.textContent = `${step.name}: ${this.#word.textContent}`;
   }
