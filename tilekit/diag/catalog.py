@@ -121,6 +121,7 @@ ARGUMENTS_AND_LAUNCH: dict[str, str] = {
     "TK643": "kernel cannot be measured so",
     "TK644": "kernel was compiled for other arguments",
     "TK645": "result differs from that of a peer",
+    "TK646": "there is no such line",
 }
 
 SIMULATOR_AND_RUNTIME: dict[str, str] = {
@@ -148,9 +149,8 @@ SIMULATOR_AND_RUNTIME: dict[str, str] = {
 
 NOTEBOOK: dict[str, str] = {
     "TK801": "%%tilus is not on the first line",
-    "TK802": "option of %%tilus cannot be used",
-    "TK803": "option of %%tilus_pass cannot be used",
-    "TK804": "cell defines no pass",
+    "TK802": "option of a magic cannot be used",
+    "TK803": "cell does not define one pass",
 }
 
 CONFIGURATION_AND_CACHE: dict[str, str] = {

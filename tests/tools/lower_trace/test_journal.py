@@ -37,6 +37,7 @@ def golden_run() -> tuple[Run, list[Entry]]:
         rank=None,
         started="2026-11-30T09:33:26.123456Z",
         mode="html",
+        folder="/home/me/tmp/lower_trace_dir/my_script/.run_records/run_20261130_093326_123456_4711",
     )
     run, entries = Run(head), [journal.run_entry(head)]
 

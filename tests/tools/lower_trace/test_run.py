@@ -143,7 +143,7 @@ def test_the_run_says_where_it_comes_from(opened, monkeypatch):
     assert (head.pid, head.rank, head.mode, head.schema) == (os.getpid(), 3, "both", 1)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", head.started)
     assert re.fullmatch(rf"run_\d{{8}}_\d{{6}}_\d{{6}}_{os.getpid()}", folder.path.name)
-    assert folder.path.parent == folder.script_folder / ".run_records"
+    assert folder.path.parent == folder.script_folder / ".run_records" and head.folder == str(folder.path)
 
 
 def test_case_08_one_run_holds_every_kernel_and_the_next_one_has_a_folder_of_its_own(opened):

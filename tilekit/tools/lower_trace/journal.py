@@ -115,6 +115,7 @@ class Head:
     rank: int | None
     started: str  # ISO 8601, UTC
     mode: str
+    folder: str | None = None  # that of the run
     schema: int = SCHEMA
 
 
@@ -327,6 +328,7 @@ def run_entry(head: Head) -> Entry:
         "rank": head.rank,
         "started": head.started,
         "mode": head.mode,
+        "folder": head.folder,
     }
 
 

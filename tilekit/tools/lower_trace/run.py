@@ -16,7 +16,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -73,7 +73,9 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
     except OSError as error:
         with contextlib.suppress(Exception):
             warn(f"the trace is not written: {why_not(error)}")
-    return RunFolder(Recording(head, [*files, *listeners], warn), home, path if files else None)
+    path = path if files else None
+    head = replace(head, folder=None if path is None else str(path))
+    return RunFolder(Recording(head, [*files, *listeners], warn), home, path)
 
 
 def new_head(mode: TraceMode, now: datetime) -> Head:
