@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,11 +75,27 @@ def passes(*changes: Change) -> AbstractContextManager[None]:
     6.0
     """
     try:
-        transforms = importlib.import_module("tilekit.transforms")
-        transforms.Pipeline((*session.pipeline_changes(), *changes)).applied_to(transforms.get_default_passes())
+        _check((*session.pipeline_changes(), *changes))
     except TilekitError as error:
         raise callsite.place(error, "tilekit.passes", sys._getframe(1)) from None
     return session.changed_pipeline(changes)
+
+
+def stand(changes: Sequence[Change]) -> None:
+    """Let these changes hold in every compile from now on, in place of those that stood before.
+
+    Raises
+    ------
+    PassError
+        TK412 for a change that names no pass of the pipeline; then nothing changes.
+    """
+    _check(changes)
+    session.set_pipeline_changes(changes)
+
+
+def _check(changes: Sequence[Change]) -> None:
+    transforms = importlib.import_module("tilekit.transforms")
+    transforms.Pipeline(tuple(changes)).applied_to(transforms.get_default_passes())
 
 
 # the pipeline in force, and at which moment and for which cache somebody last looked what it depends on

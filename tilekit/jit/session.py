@@ -88,6 +88,11 @@ def set_pipeline_changes(changes: Sequence[Change]) -> None:
     _begun[:] = [next(_next) for _ in _begun]
 
 
+def standing_changes() -> tuple[Change, ...]:
+    """The changes to the pipeline that hold outside of blocks."""
+    return _changes[0]
+
+
 def pipeline_changes() -> tuple[Change, ...]:
     """Every change to the pipeline that holds now."""
     return tuple(itertools.chain(*_changes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion of the options on a `%%tilus` line."""
+"""Completion of the options on the line of a magic."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from tilekit import target
-from tilekit.notebook import options
+from tilekit.notebook import options, own_passes
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+_OF_PASSES = (f"%{own_passes.NAME}", f"%%{own_passes.NAME}")
+
 
 @context_matcher()  # pyright: ignore[reportArgumentType]  # IPython types its own matchers by another protocol
 def tilus_matcher(context: CompletionContext) -> Any:
-    """The options, and behind `--target` the names of targets; other lines are left to others."""
+    """The options, and behind some of them the names of targets and passes; other lines are left to others."""
     line = context.line_with_cursor[: context.cursor_position]
-    if not line.startswith(f"{options.MAGIC} "):
-        return {"completions": [], "suppress": False}
     *before, typed = line.replace("=", " ").split(" ")
-    if before[-1] == "--target":
+    if not before or before[0] not in (options.MAGIC, *_OF_PASSES):
+        return {"completions": [], "suppress": False}
+    if before[0] in _OF_PASSES:
+        names = before[-1] in own_passes.NAMING
+        choices, kind = (own_passes.names(), "pass") if names else (list(own_passes.OPTIONS), "option")
+    elif before[-1] == "--target":
         choices, kind = [each.name for each in target.ALL], "target"
     else:
         choices, kind = list(options.NAMES), "option"

@@ -17,7 +17,7 @@ from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.jit.script import Script
-from tilekit.notebook import cell, completion, displays, interrupts, options
+from tilekit.notebook import cell, completion, displays, interrupts, options, own_passes
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
 from tilekit.notebook.panels import desk as desks
@@ -60,6 +60,8 @@ class Extension:
         self._outermost: ExecutionInfo | None = None  # the cell that the person runs now
         self._text = ""  # the last `%%tilus` cell that was rewritten
         self._asked_driver = False
+        # whether a pass of the person's own has come since kernels were shown
+        self._shows_passes = False
         # the panels of each cell that has some
         self._desks: dict[str, Desk] = {}
         # and those that are the value of a cell
@@ -78,6 +80,7 @@ class Extension:
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
         shell.register_magic_function(self._magic, "cell", "tilus")
+        shell.register_magic_function(as_pass_magic(self), "line_cell", own_passes.NAME)
         completion.register(shell)
         displays.register(shell, self.keep_panel)
         sources.set_display(self.display_name)
@@ -94,7 +97,10 @@ class Extension:
         shell.ast_transformers.remove(self)
         shell.events.unregister("pre_run_cell", self.before_cell)
         shell.events.unregister("post_run_cell", self.after_cell)
-        shell.magics_manager.magics["cell"].pop("tilus", None)
+        for magics in shell.magics_manager.magics.values():
+            magics.pop("tilus", None)
+            magics.pop(own_passes.NAME, None)
+        session.set_pipeline_changes(())
         completion.unregister(shell)
         displays.unregister(shell)
         displays.leave_errors(shell)
@@ -202,6 +208,9 @@ class Extension:
         if before is not None:
             desk.take_over(before)
         self._desks[place] = desk
+        if self._shows_passes and any(kernel.machine.pipeline for kernel in kernels):
+            desk.show_own_passes()
+            self._shows_passes = False
         interrupts.listen(self.shell, desks.stop)
         # the lines above say the kernels in text
         view = desk.bar._repr_mimebundle_()
@@ -237,6 +246,21 @@ class Extension:
         finally:
             self._close_running(depth)
 
+    def run_pass(self, line: str, body: str | None) -> None:
+        """`%%tilus_pass`, or `%tilus_pass` where there is no body."""
+        outer = (self._outermost and self._outermost.raw_cell) or ""
+        number = self._cell_number()
+        if body is None:
+            at = self._line_of_cell()
+            place = own_passes.Place(f"Cell In[{number}]", number, outer, at)
+        else:
+            above = lines_before(outer, body)
+            text = outer if above else f"%%{own_passes.NAME} {line}\n{body}"
+            place = own_passes.Place(f"Cell In[{number}]", number, text, above or 1)
+        before = session.standing_changes()
+        print(own_passes.run(self.shell, line, body, place))
+        self._shows_passes = session.standing_changes() not in ((), before)
+
     def _close_running(self, depth: int = 0) -> None:
         while len(self.running) > depth:
             self.running.pop().close()
@@ -248,6 +272,13 @@ class Extension:
         # IPython keeps these for its own tracebacks; should it stop, a cell is called by its file
         numbers = getattr(self.shell.compile, "_filename_map", {})
         return f"Cell In[{numbers[filename]}]" if filename in numbers else filename
+
+    def _line_of_cell(self) -> int:
+        """The line of a cell that runs now."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and self.display_name(frame.f_code.co_filename) == frame.f_code.co_filename:
+            frame = frame.f_back
+        return frame.f_lineno
 
     def _cell_number(self) -> int:
         """The number of the cell that runs: the shell's own counter is already at the next one."""
@@ -271,6 +302,18 @@ def as_magic(extension: Extension) -> Callable[[str, str], Any]:
 
     tilus.__doc__ = options.HELP
     return tilus
+
+
+def as_pass_magic(extension: Extension) -> Callable[..., None]:
+    """`%%tilus_pass` as IPython calls it."""
+
+    @no_var_expand
+    @output_can_be_silenced
+    def tilus_pass(line: str, body: str | None = None) -> None:
+        extension.run_pass(line, body)
+
+    tilus_pass.__doc__ = own_passes.HELP
+    return tilus_pass
 
 
 def lines_before(outer: str, inner: str) -> int:

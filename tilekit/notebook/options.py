@@ -42,7 +42,7 @@ BENCH_NAMES = ("against", "flops")
 
 @dataclass(frozen=True)
 class FirstLine:
-    """The `%%tilus` line of a cell, and where a person sees it."""
+    """The line of a magic in a cell, and where a person sees it."""
 
     text: str
     cell: str
@@ -58,7 +58,7 @@ class FirstLine:
 
     @property
     def span(self) -> Span:
-        return Span(MAGIC, 0, 0, 0, len(self.text))
+        return Span(self.text.split()[0], 0, 0, 0, len(self.text))
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,11 @@ class Word:
     text: str
     begin: int
     end: int
+    magic: str
 
     @property
     def span(self) -> Span:
-        return Span(MAGIC, 0, self.begin, 0, self.end)
+        return Span(self.magic, 0, self.begin, 0, self.end)
 
 
 # letters and quoted stretches in any mixture; a quote that nothing closes is a word too, and refused
@@ -92,11 +93,12 @@ _QUOTED = re.compile(r"""(["'])(.*?)\1""")
 
 
 def words(line: str) -> Iterator[Word]:
-    """The words behind `%%tilus`; quotes keep spaces together."""
-    for found in list(_WORD.finditer(line))[1:]:
-        word = Word(_QUOTED.sub(r"\2", found[0]), found.start(), found.end())
+    """The words behind the magic; quotes keep spaces together."""
+    magic, *others = _WORD.finditer(line)
+    for found in others:
+        word = Word(_QUOTED.sub(r"\2", found[0]), found.start(), found.end(), magic[0])
         if set(_QUOTED.sub("", found[0])) & {'"', "'"}:
-            raise _refusal("a quote is not closed", word)
+            raise refusal("a quote is not closed", word)
         yield word
 
 
@@ -118,27 +120,28 @@ def parse(line: str) -> Options:
             case "--bench" if not equals:
                 bench_at = word.span
             case "--target":
-                chosen = _target(_value(word, equals, tail, rest, "the name of a target, such as sm_90a"))
+                chosen = _target(value_of(word, equals, tail, rest, "the name of a target, such as sm_90a"))
             case "--args":
-                value = _value(word, equals, tail, rest, 'values, such as "8192, f16[8192, 64]"')
+                value = value_of(word, equals, tail, rest, 'values, such as "8192, f16[8192, 64]"')
                 arguments, arguments_at = _arguments(value), value.span
             case _:
                 near = suggest(name, NAMES)
                 hint = f"did you mean {near}?" if near else "%%tilus --help lists the options"
-                raise _refusal(f"%%tilus has no option {word.text}", word, hint)
+                raise refusal(f"%%tilus has no option {word.text}", word, hint)
     return Options(chosen, arguments, arguments_at, wants_help, wants_check, bench_at)
 
 
-def _value(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:
+def value_of(word: Word, equals: str, tail: str, rest: Iterator[Word], what: str) -> Word:
+    """What an option is given: behind an equals sign, or as the next word."""
     if equals:
-        return Word(tail, word.end - len(tail), word.end)
+        return Word(tail, word.end - len(tail), word.end, word.magic)
     value = next(rest, None)
-    if value is None or value.text in NAMES:
-        raise _refusal(f"{word.text} needs {what}", word)
+    if value is None or value.text.startswith("--"):
+        raise refusal(f"{word.text} needs {what}", word)
     return value
 
 
-def _refusal(message: str, at: Word, help: str | None = None) -> errors.LanguageError:
+def refusal(message: str, at: Word, help: str | None = None) -> errors.LanguageError:
     return errors.LanguageError("TK802", message, at=at.span, help=help)
 
 

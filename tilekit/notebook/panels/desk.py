@@ -61,6 +61,15 @@ class Desk:
         self.bar.kernel = index if index < len(self.kernels) else 0
         self.bar.shown = shown
 
+    def show_own_passes(self) -> None:
+        """Open the passes of the first kernel that a person's own has compiled, at what that changed."""
+        for index, kernel in enumerate(self.kernels):
+            if kernel.machine.pipeline is not None:
+                self.bar.kernel = index
+                self.bar.shown = "passes"
+                cast("PassPanel", self.bar.panel("passes", index)).show_own()
+                return
+
     def drafts(self) -> dict[Identity, str]:
         """What was typed and not compiled, of each kernel; also of those that this run of the cell did not make."""
         opened = {source.kernel.identity: source.panel.text for source in self._sources if source.is_draft}

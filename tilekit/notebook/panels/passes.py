@@ -23,6 +23,11 @@ class PassPanel(Panel):
         super().__init__()
         self.on_msg(self._answer)
 
+    def show_own(self) -> None:
+        """Show what the first pass of a person's own has changed."""
+        if (step := self._steps.own) is not None:
+            self.view = f"p={step.index}"
+
     def plain(self) -> str:
         return f"{self._kernel}\n{self._steps.plain()}"
 

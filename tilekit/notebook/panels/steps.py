@@ -47,6 +47,12 @@ class Steps:
         """The passes that changed the program."""
         return [step for step in self.steps if kind(step) == "changed"]
 
+    @property
+    def own(self) -> Step | None:
+        """The first pass of a person's own, if there is one: of several, one that changed something."""
+        own = [step for step in self.steps if "custom" in step.notes]
+        return next((step for step in own if kind(step) == "changed"), own[0] if own else None)
+
     def sides(self, step: Step) -> tuple[list[str], list[str]]:
         """The lines of one step before and after."""
         run = self._recorded[0]
