@@ -21,7 +21,7 @@ def main() -> int:
     run.add_argument("script", type=Path)
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
     _add_cache(commands.add_parser("cache", help="see what was compiled, make the cache smaller, empty it"))
-    commands.add_parser("trace", help="look at traced compiles: view, render, diff, find, blame, bisect, gc")
+    commands.add_parser("trace", help="look at traced compiles: view, render, diff, find, blame, rerun, bisect, gc")
     if sys.argv[1:2] == ["trace"]:
         # nobody else needs it
         return importlib.import_module("tilekit.tools.lower_trace.cli").main(sys.argv[2:])

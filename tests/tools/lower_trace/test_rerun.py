@@ -10,6 +10,7 @@ from tests.tools.lower_trace.ears import HEAD, Ear
 from tests.tools.lower_trace.synthetic import Program
 from tilekit import drivers, float32, spec, target
 from tilekit.events import Stage, step
+from tilekit.tools.lower_trace import cli, journal
 from tilekit.tools.lower_trace.journal import Run
 from tilekit.tools.lower_trace.recording import Recording
 from tilekit.tools.lower_trace.rerun import RerunError, rerun
@@ -55,3 +56,21 @@ def test_what_cannot_be_run_alone_says_why(run):
     for each, why in zip(compile.steps, said, strict=True):
         with pytest.raises(RerunError, match=why):
             rerun(run, compile, each)
+
+
+def test_case_52_the_command_line_runs_a_step_alone(run, tmp_path, capsys):
+    ear = Ear()
+    recording = Recording(HEAD, [ear], print)
+    sink = recording.compile("softmax")
+    first = run.compiles[0].steps[1]
+    assert first.name == "declare_to_let" and first.before is not None and first.after is not None
+    before = Program(run.text(first.before))
+    with step(sink, Stage.TILE, "mine", before):
+        pass
+    with pytest.raises(KeyboardInterrupt), step(sink, Stage.TILE, first.name, before):
+        raise KeyboardInterrupt
+    (tmp_path / journal.FILE).write_text("".join(f"{line}\n" for line in ear.lines))
+    assert cli.main(["rerun", "1", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == run.text(first.after)
+    assert cli.main(["rerun", "mine", str(tmp_path)]) == 2
+    assert "TK433" in capsys.readouterr().err

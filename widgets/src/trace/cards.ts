@@ -10,8 +10,10 @@ export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | un
   const box = el("div", `tk-error-box tk-is-${step.status}`, [], { role: "alert" });
   const { failure } = step;
   if (!failure) {
-    box.append(el("b", "", ["did not finish (process ended)"]), el("div", "tk-error-where", ["What it was given is below. To run all of it again:"]));
-    box.append(el("pre", "", [command(step.compile.run)]));
+    box.append(el("b", "", ["did not finish (process ended)"]), el("div", "tk-error-where", ["What it was given is below."]));
+    const alone = commandAlone(step);
+    if (alone) box.append(el("div", "tk-error-where", ["To run this step alone:"]), el("pre", "", [alone]));
+    box.append(el("div", "tk-error-where", ["To run all of it again:"]), el("pre", "", [command(step.compile.run)]));
     return box;
   }
   const culprit = step.compile.steps.find(({ begin }) => begin.seq === failure.by);
@@ -27,9 +29,20 @@ export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | un
   return box;
 }
 
+/** The command that runs a step by itself on what it was given, for a shell; undefined: a toolchain ran it. */
+export function commandAlone({ begin, compile }: Step): string | undefined {
+  const { folder } = compile.run.line;
+  if (!folder || !/^(run\d+_)?(tile|lower|hidet|codegen)$/.test(begin.phase)) return undefined;
+  return `python3 -m tilekit trace rerun ${begin.index} ${quoted(folder)}`;
+}
+
+/** A word as a shell takes it. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** The command that made a run, for a shell. */
 export function command({ line: { argv, cwd } }: Run): string {
-  const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
   const words = argv.length ? ["python3", ...argv] : ["python3"];
   return [...(cwd ? [`cd ${quoted(cwd)} &&`] : []), "TL_LOWER_TRACE=1", ...words.map(quoted)].join(" ");
 }

@@ -21,6 +21,8 @@ export interface RunLine {
   script: string;
   argv: string[];
   cwd: string;
+  /** That of the run, where its journal lies. */
+  folder?: string | null;
   pid: number;
   rank: number | null;
   started: string;
