@@ -31,6 +31,11 @@ class TestWithNvcc:
         assert 4 <= binary.registers <= 64
         assert binary.version.startswith("nvcc ")
 
+    def test_the_ptx_is_kept_where_it_is_asked_for(self, tmp_path: Path, options: Options) -> None:
+        kept = nvcc.compile(SCALE, target.SM90A, include=tmp_path, options=replace(options, keep_ptx=True))
+        assert kept.ptx is not None and ".entry scale(" in kept.ptx
+        assert nvcc.compile(SCALE, target.SM90A, include=tmp_path, options=options).ptx is None
+
     def test_an_error_names_its_line_of_source_cu(self, tmp_path: Path, options: Options) -> None:
         with pytest.raises(ToolchainError) as caught:
             nvcc.compile(SCALE.replace("a *", "alpha *"), target.SM80, include=tmp_path, options=options)

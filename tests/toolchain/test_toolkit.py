@@ -62,3 +62,19 @@ def test_the_wheel_of_the_cuda_runtime_is_the_last_resort(bare: Path, monkeypatc
     monkeypatch.setattr(toolkit, "_wheel_folders", lambda: iter([wheel]))
     assert toolkit.headers() == wheel
     assert toolkit.nvcc() is None
+
+
+def test_the_disassembler_is_that_of_a_toolkit_or_of_its_wheel(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert toolkit.nvdisasm() is None
+
+    def put(folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "nvdisasm").write_text("#!/bin/sh\n")
+        (folder / "nvdisasm").chmod(0o755)
+        return folder / "nvdisasm"
+
+    wheel = bare / "site-packages" / "nvidia" / "cu13"
+    monkeypatch.setattr(toolkit, "_wheel_folders", lambda: iter([wheel / "include"]))
+    assert put(wheel / "bin") == toolkit.nvdisasm()
+    assert put(bare / "default" / "bin") == toolkit.nvdisasm()
+    assert put(bare / "bin") == toolkit.nvdisasm()
