@@ -587,6 +587,40 @@ class InstantiatedScript:
         return self._last("source").source
 
     @property
+    def ptx(self) -> str:
+        """The PTX of the last kernel, for its target; see `Kernel.ptx`."""
+        return self._last("source").ptx
+
+    @property
+    def sass(self) -> str:
+        """The machine code of the last kernel, for its target; see `Kernel.sass`."""
+        return self._last("source").sass
+
+    def lines(self, language: str, line: int) -> dict[str, list[int]]:
+        """The lines that a line of the last kernel was made from, and those that were made from it.
+
+        As `Kernel.lines`.
+
+        Examples
+        --------
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> class Double(tilekit.Script):
+        ...     def __call__(self, x_ptr: ~float32):
+        ...         self.attrs.blocks = [2]
+        ...         self.attrs.warps = 1
+        ...         g = self.global_view(x_ptr, dtype=float32, shape=[64])
+        ...         x = self.load_global(g, offsets=[self.blockIdx.x * 32], shape=[32])
+        ...         self.store_global(g, x * 2.0, offsets=[self.blockIdx.x * 32])
+        >>> double = Double()
+        >>> _ = double.compile(tilekit.spec(float32, (64,)), device="cpu")
+        >>> line = 1 + next(n for n, text in enumerate(double.source.splitlines()) if "2.0f" in text)
+        >>> [str(double.last.program).splitlines()[n - 1].strip() for n in double.lines("cuda", line)["tile"]]
+        ['t_1: f32[32] = mul(x, t)']
+        """
+        return self._last("source").lines(language, line)
+
+    @property
     def trace(self) -> Any:
         """The passes of the last kernel, before and after."""
         return self._last("trace").trace

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.watched import Watched
     from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
+    from tilekit.runtime.machine_code import MachineCode
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
@@ -540,6 +541,7 @@ class Kernel:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
         self.__dict__.pop("_fills_in_parts", None)
+        self.__dict__.pop("machine_code", None)
         self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
@@ -594,6 +596,62 @@ class Kernel:
             drivers = importlib.import_module("tilekit.drivers")
             return drivers.generate_source(self.program, self.machine.target, pipeline=self.machine.pipeline)[0].text
         return self.compiled.source
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of the source that runs, for the kernel's target; on a machine without a GPU, too.
+
+        Raises
+        ------
+        ToolchainError
+            TK502 where NVRTC is not installed, TK501 where it refuses the source.
+        """
+        return self.machine_code.ptx
+
+    @property
+    def sass(self) -> str:
+        """The machine code of the kernel's target, as nvdisasm prints it.
+
+        Raises
+        ------
+        ToolchainError
+            TK510 where nvdisasm is not installed, and what `ptx` raises.
+        """
+        return self.machine_code.sass.text
+
+    @cached_property
+    def machine_code(self) -> MachineCode:
+        """PTX, the figures of ptxas and machine code, each of them made when it is looked at."""
+        if self.compiled is None:
+            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which has no machine code")
+        where = self.machine
+        made = importlib.import_module("tilekit.runtime.machine_code").MachineCode
+        return made(self.compiled, where.target, where.device.kind, where.config)
+
+    def lines(self, language: str, line: int) -> dict[str, list[int]]:
+        """The lines that a line was made from, and those that were made from it.
+
+        Parameters
+        ----------
+        language
+            Whose line: `cell` for the person's own, `tile`, `hidet`, `cuda`, `ptx` or `sass`.
+        line
+            Counted from 1; one of the cell or file as an editor counts it.
+
+        Returns
+        -------
+        dict
+            The lines of each language. `tile` are those of `program` and `cuda` those of `source`; `ptx` and `sass`
+            are left out where their tools are missing.
+
+        Raises
+        ------
+        ArgumentError
+            TK646 for a line or a language that there is not.
+        ToolchainError
+            Where the tool for this language is missing.
+        """
+        return importlib.import_module("tilekit.jit.lines").related(self, language, line)
 
     @property
     def cached(self) -> bool:
