@@ -8,7 +8,7 @@ import { Show } from "./diffalign.ts";
 import { type Pin, type Pins, pinsFromText, pinsToText, withoutPin, withPin } from "./diffpins.ts";
 import { rowElement } from "./diffrows.ts";
 import { Ruler } from "./diffruler.ts";
-import { CONTEXTS, DiffText, type Place, type Row, type Settings, type Side, type Texts } from "./difftext.ts";
+import { CONTEXTS, DiffText, type Origins, type Place, type Row, type Settings, type Side, type Texts } from "./difftext.ts";
 import { nameAt, type ShownLine, Uses } from "./diffuses.ts";
 
 const ROW = 18;
@@ -35,6 +35,8 @@ export interface Shown {
   labels: readonly [before: string, after: string];
   /** Two languages, which stand beside each other and are not compared. */
   isTranslation: boolean;
+  /** Of a translation: for each new line the old one that it was made of. */
+  origins?: Origins | undefined;
 }
 
 export const DIFF_KEYS: readonly [keys: string, what: string][] = [
@@ -123,7 +125,7 @@ export class DiffView {
   }
 
   /** Show two texts, from their first change or from their top; the same ones again as they stand. */
-  show({ before, after, languages, labels, isTranslation }: Shown): void {
+  show({ before, after, languages, labels, isTranslation, origins }: Shown): void {
     const shown = this.#text?.texts;
     const isAgain = shown !== undefined && isEqual(shown.before, before) && isEqual(shown.after, after ?? []) && isEqual(shown.labels, labels);
     if (isAgain && this.#givenPins === undefined && shown.isTranslation === (isTranslation || after === null)) return this.#repaint();
@@ -137,7 +139,7 @@ export class DiffView {
     this.element.classList.toggle("tk-single", after === null);
     this.viewport.setAttribute("aria-label", labels.filter(Boolean).join(" and "));
     this.#say("");
-    this.#compare({ before, after: after ?? [], languages, labels, isTranslation: isTranslation || after === null });
+    this.#compare({ before, after: after ?? [], languages, labels, isTranslation: isTranslation || after === null, origins });
     const [first] = this.#text!.changes();
     this.viewport.scrollTop = first === undefined ? 0 : Math.max(0, this.#tops[first]! - 4 * ROW);
     this.#slider.scrollLeft = 0;

@@ -15,7 +15,10 @@ export interface Texts {
   labels: readonly [before: string, after: string];
   /** Two languages, which stand beside each other and are not compared. */
   isTranslation: boolean;
+  /** Of a translation: for each new line the old one that it was made of, which it then stands beside if it can. */
+  origins?: Origins | undefined;
 }
+export type Origins = readonly (number | null)[];
 
 export interface Settings extends Switches {
   layout: Layout;
@@ -66,8 +69,8 @@ export class DiffText {
     settings: Settings,
     readonly pins: Pins = [],
   ) {
-    const { before, after, languages, isTranslation } = texts;
-    const { items, moves, counts } = isTranslation ? beside(before, after) : alignment(before, after, languages, settings, pins);
+    const { before, after, languages, isTranslation, origins = [] } = texts;
+    const { items, moves, counts } = isTranslation ? beside(before.length, after.length, origins) : alignment(before, after, languages, settings, pins);
     this.#items = items;
     this.moves = moves;
     this.counts = counts;
@@ -225,11 +228,39 @@ export class DiffText {
 const isTwofold = ({ show }: Item): boolean => show >= Show.Edited && show <= Show.Replaced;
 const isChange = (row: Row | undefined): boolean => row !== undefined && row.show >= Show.Edited && row.show <= Show.Indented;
 
-function beside(before: readonly string[], after: readonly string[]): Alignment {
-  const items = Array.from({ length: Math.max(before.length, after.length) }, (_, line) => ({
-    show: Show.Beside,
-    left: line < before.length ? line : -1,
-    right: line < after.length ? line : -1,
-  }));
+function beside(before: number, after: number, origins: Origins): Alignment {
+  const items: Item[] = [];
+  let [left, right] = [0, 0];
+  const upTo = (i: number, j: number): void => {
+    for (; left < i || right < j; left++, right++) items.push({ show: Show.Beside, left: left < i ? left : -1, right: right < j ? right : -1 });
+    [left, right] = [i, j];
+  };
+  for (const [i, j] of inStep(origins)) upTo(i, j);
+  upTo(before, after);
   return { items, moves: [], counts: { added: 0, removed: 0, indented: 0, renamed: 0, moved: 0 } };
+}
+
+/** As many old lines with the first line made of each as can stand side by side in order. */
+function inStep(origins: Origins): [left: number, right: number][] {
+  interface Link {
+    left: number;
+    right: number;
+    previous: Link | undefined;
+  }
+  const seen = new Set<number>();
+  const ends: Link[] = []; // of the chains of each length, that which ends highest up
+  origins.forEach((left, right) => {
+    if (left === null || seen.has(left)) return;
+    seen.add(left);
+    let [low, high] = [0, ends.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (ends[middle]!.left < left) low = middle + 1;
+      else high = middle;
+    }
+    ends[low] = { left, right, previous: ends[low - 1] };
+  });
+  const links: [number, number][] = [];
+  for (let link = ends.at(-1); link; link = link.previous) links.push([link.left, link.right]);
+  return links.reverse();
 }

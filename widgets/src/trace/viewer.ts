@@ -13,6 +13,7 @@ import { BADGES, EVERYTHING, type Filter, listed, step as stepFrom } from "./fil
 import { Finder } from "./finder.ts";
 import type { Compile, Journal, Step } from "./journal.ts";
 import { helpDialog, KEYS } from "./keys.ts";
+import type { LineMap } from "./lines.ts";
 import { type Place, read, written } from "./link.ts";
 import { onPaper } from "./paper.ts";
 import { Blame, type Comparison, compared, opening } from "./queries.ts";
@@ -295,7 +296,8 @@ export class Viewer {
       : isEdit
         ? ["generated", "compiled"]
         : [step.giver?.name ?? "as written", step.name];
-    this.#diff.show({ before, after, languages, labels, isTranslation });
+    const origins = from ? undefined : (step.notes.get("lines") as LineMap | undefined)?.map;
+    this.#diff.show({ before, after, languages, labels, isTranslation, origins });
     this.#drawBlame(step);
     this.#spoken.textContent = `${step.number} ${step.name}: ${step.words}`;
   }

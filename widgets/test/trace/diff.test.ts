@@ -184,6 +184,19 @@ test("two languages stand beside each other and are not compared", () => {
   everyLineIsShown(text);
 });
 
+test("case 7: where the language changes a line stands beside the first that was made of it, in order", () => {
+  const texts = { before: ["a", "b", "c"], after: ["x", "a1", "a2", "b1", "c1", "a3"], languages: ["tile", "hidet"], labels: ["", ""], isTranslation: true } as const;
+  const rows = (origins: (number | null)[]) => new DiffText({ ...texts, origins }, FIRST).rows.map(({ left, right }) => [left, right]);
+  assert.deepEqual(rows([null, 0, 0, 1, 2, 0]), [[-1, 0], [0, 1], [-1, 2], [1, 3], [2, 4], [-1, 5]]);
+  assert.deepEqual(rows([null, 2, 2, 0, 1, 1]), [[-1, 0], [-1, 1], [-1, 2], [0, 3], [1, 4], [2, 5]]);
+  for (let round = 0; round < 100; round++) {
+    const before = Array.from({ length: 1 + random(20) }, () => "old");
+    const after = Array.from({ length: random(40) }, () => "new");
+    const origins = after.map(() => (random(4) ? random(before.length) : null));
+    everyLineIsShown(new DiffText({ ...texts, before, after, origins }, FIRST));
+  }
+});
+
 test("case 77: a pin that would cross another, or a line that is pinned, is refused with the reason", () => {
   const one = withPin([], { left: 11, right: 39 }) as Pins;
   const two = withPin(one, { left: 3, right: 5 }) as Pins;
