@@ -11,8 +11,8 @@ tracked has a key that nobody makes again, so what is compiled with it is found 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -119,17 +119,18 @@ def in_force(root: Path) -> Pipeline | None:
 def _look(changes: tuple[Change, ...], root: Path) -> Pipeline:
     # whoever has changes has the compiler
     transforms = importlib.import_module("tilekit.transforms")
-    return transforms.Pipeline(changes, _key(changes, root), lambda: _look(changes, root))
+    key, is_unique = _key(changes, root)
+    return transforms.Pipeline(changes, key, is_unique, lambda: _look(changes, root))
 
 
-def _key(changes: tuple[Change, ...], root: Path) -> str:
+def _key(changes: tuple[Change, ...], root: Path) -> tuple[str, bool]:
+    """The key of what the changes depend on, and whether it is unique, for that cannot be tracked."""
     try:
         found = dependencies.of_passes(changes)
-    except Untracked as reason:
-        return f"untracked, for {reason}: {uuid.uuid4().hex}"
-    except RecursionError:
-        return f"untracked, for it is nested too deeply: {uuid.uuid4().hex}"
+    except (Untracked, RecursionError) as error:
+        reason = error if isinstance(error, Untracked) else "what it depends on is nested too deeply"
+        return f"untracked, for {reason}: {os.urandom(16).hex()}", True
     parts = {**found.parts, "the compiler": fingerprint.compiler(root).frontend, "the version of Python": sys.version}
     if found.asks_for_gpu:
         parts["the GPUs of this machine"] = str(device.survey().gpus)
-    return key_of(parts)
+    return key_of(parts), False

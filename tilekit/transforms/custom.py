@@ -9,8 +9,8 @@ the note `visits` says which of its methods changed which line.
 
 from __future__ import annotations
 
+import os
 import traceback
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -100,11 +100,13 @@ def _change(where: Where, name: str, own: Pass) -> Change:
 class Pipeline:
     """The default passes with changes; equal ones make equal programs.
 
-    `key` says what the changes depend on, and `look` makes the pipeline anew from what they depend on now.
+    `key` says what the changes depend on, and `look` makes the pipeline anew from what they depend on now. A `unique`
+    key is one that nobody makes again, for what they depend on cannot be tracked.
     """
 
     changes: tuple[Change, ...] = field(compare=False)
     key: str = ""
+    unique: bool = field(default=False, compare=False)
     look: Callable[[], Pipeline] | None = field(default=None, compare=False, repr=False)
 
     def now(self) -> Pipeline:
@@ -113,7 +115,7 @@ class Pipeline:
 
     def settled_key(self) -> str:
         """The key under which to keep what was made: one that nobody makes again, if something changed meanwhile."""
-        return self.key if self.now() == self else f"it changed while it ran: {uuid.uuid4().hex}"
+        return self.key if self.unique or self.now() == self else f"it changed while it ran: {os.urandom(16).hex()}"
 
     def applied_to(self, passes: Sequence[Pass]) -> list[Pass]:
         """These passes with the changes; PassError TK412 for a change that names none of them."""
