@@ -2,6 +2,7 @@
 """The trace is switched on and off: from outside, in a call, for a block; and what is heard of while it is on."""
 
 import pathlib
+import re
 import threading
 from typing import Any
 
@@ -418,3 +419,19 @@ def test_a_fork_begins_a_run_of_its_own(tmp_path):
         """
     scripts.run(tmp_path, body, TL_LOWER_TRACE="terminal")
     assert sorted(len(journal.read(folder).compiles) for folder in run_folders()) == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ["html", "terminal", "both"])
+@pytest.mark.parametrize("place", ["/proc/x", "file/below"])
+def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_ever(mode, place, tmp_path, capfd):
+    (tmp_path / "file").write_text("")
+    expected = compiled(scaling(2.0)).source
+    capfd.readouterr()
+    with tilekit.tracing(mode, place) as t:
+        assert compiled(scaling(2.0)).source == expected
+        compiled(scaling(3.0))
+    told = capfd.readouterr()
+    (warning,) = [line for line in told.err.splitlines() if re.search(r"\(E[A-Z]+\)", line)]
+    assert warning.startswith("tilekit: the trace is not written: ") and str(pathlib.Path(place).absolute()) in warning
+    assert told.out == "" and ("\n@@ " in told.err) is (mode != "html")
+    assert [compile.status for compile in t.compiles] == ["done", "done"]

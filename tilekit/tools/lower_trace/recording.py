@@ -144,6 +144,11 @@ class Recording:
             self.write(made, None, [journal.compile_entry(made)])
         return CompileSink(self, made, phase, takes_pass)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether somebody still writes it to the disk."""
+        return any(listener.on_disk for listener in self._listeners)
+
     def close(self) -> None:
         """End the run; its listeners make of it what they make of a finished one."""
         with self.lock:

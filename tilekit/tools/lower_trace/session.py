@@ -27,6 +27,7 @@ from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import settings
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.edit_sink import EditSink
+from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import WORKING, Decision, EditFolder, EditStore
 from tilekit.tools.lower_trace.settings import NOT_GIVEN, Cached, NotGiven, Settings
 
@@ -178,7 +179,12 @@ class Session:
             path = str(folder.working)
             recorded.edited(generated, decision.text, decision.tag.value, path, decision.messages)
 
-        say = self._console.say
+        def say(line: str) -> None:
+            # files that lie beside a trace that cannot be written are a part of what it has said
+            is_apart = isinstance(self.settings.codegen_output, Path) or recorded.recording.is_written
+            if is_apart or not line.startswith(Tag.CANNOT_UPDATE.value):
+                self._console.say(line)
+
         return [EditSink(folder, self.settings.on_conflict, traces=True, say=say, on_source=on_source)]
 
 
