@@ -94,6 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     where(made)
     kernel(made)
     made.add_argument("--line", type=int, help="only this line, counted from 1")
+    made = verb("rerun", _rerun, "run a step again by itself, on what it was given", json=False)
+    made.add_argument("step", help=_STEP)
+    where(made)
+    kernel(made)
     made = verb("bisect", _bisect, "run a script, and name the first step that makes each of its kernels wrong")
     kernel(made)
     made.add_argument("--seed", type=int, default=0, help="draws the order of threads and blocks")
@@ -119,8 +123,8 @@ def _blocks(text: str) -> int | str:
 
 def located(where: str | None) -> tuple[Path, Place]:
     """The journal that a person means, and the compiles of it."""
-    text, number = (where or "", None)
-    if where and not Path(where).exists() and (split := where.rpartition(":"))[2].isdecimal():
+    text, number = (where or "").partition("#")[0], None
+    if text and not Path(text).exists() and (split := text.rpartition(":"))[2].isdecimal():
         text, number = split[0], int(split[2])
     file = _journal_file(Path(text) if text else settings.resolve().folder)
     run = journal.read(file)
@@ -170,7 +174,7 @@ def _view(options: argparse.Namespace) -> int:
             {"run": plain.of_run(place.run), "compiles": [plain.of_compile(each) for each in place.compiles]}, SAME
         )
     if sys.stdin.isatty() and sys.stdout.isatty():
-        importlib.import_module("tilekit.tools.lower_trace.view").browse(place)
+        importlib.import_module("tilekit.tools.lower_trace.view").browse(place, _linked(options.where, place))
         return SAME
     console = Console(sys.stdout)
     for compile in place.compiles:
@@ -178,6 +182,12 @@ def _view(options: argparse.Namespace) -> int:
         for step in compile.steps:
             console.text(plain.line_of(step))
     return SAME
+
+
+def _linked(where: str | None, place: Place) -> Step | None:
+    """The step that a link to a page names, as `report.html#p=17&l=42`."""
+    named = dict(part.partition("=")[::2] for part in (where or "").partition("#")[2].split("&"))
+    return next((step for step in place.steps if str(step.index) == named.get("p")), None)
 
 
 def _render(options: argparse.Namespace) -> int:
@@ -251,16 +261,20 @@ def _print_pair(
     if one is None or other is None:
         compile, side = (one, "a") if one is not None else (other, "b")
         assert compile is not None
-        console.heading(f"{terminal.name_of(compile)} · {compile.target} · only in {side}")
+        console.heading(f"{_named(compile)} · only in {side}")
         return
     parted = queries.first_difference(steps)
-    console.heading(f"{terminal.name_of(other)} · {other.target} · {'same' if parted is None else 'different'}")
+    console.heading(f"{_named(other)} · {'same' if parted is None else 'different'}")
     for pair in steps:
         mark = "=" if pair.is_same else "a" if pair.b is None else "b" if pair.a is None else "≠"
         console.text(f"  {mark} {pair.step.base_phase}/{pair.step.title}", Style.PLAIN if mark == "=" else Style.PLACE)
     if parted is not None:
         console.heading(f"they part in {parted.step.base_phase}/{parted.step.title}")
         _print_diff(console, plain.parted_lines(a, b, parted, context))
+
+
+def _named(compile: Compile) -> str:
+    return " · ".join(filter(None, [terminal.name_of(compile), compile.target])) or "passes called by hand"
 
 
 def _print_diff(console: Console, lines: Sequence[str]) -> None:
@@ -278,7 +292,7 @@ def _find(options: argparse.Namespace) -> int:
         )
     console = Console(sys.stdout)
     for each in found:
-        console.heading(f"{terminal.name_of(each.compile)} · {each.compile.target}")
+        console.heading(_named(each.compile))
         for line in _told(each):
             console.text(f"  {line}")
     return code
@@ -320,6 +334,15 @@ def _blame(options: argparse.Namespace) -> int:
 
 def _short(step: Step | None) -> str:
     return "" if step is None else f"{step.index:02d} {step.title}"
+
+
+def _rerun(options: argparse.Namespace) -> int:
+    _, place = located(options.where)
+    step = _one_step(place.matching(options.kernel), options.step)
+    # it brings the compiler, which nothing else here needs
+    rerun = importlib.import_module("tilekit.tools.lower_trace.rerun").rerun
+    sys.stdout.write(rerun(place.run, place.run.compiles[step.c], step))
+    return SAME
 
 
 def _bisect(options: argparse.Namespace) -> int:

@@ -59,7 +59,7 @@ class Browser:
     page: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
-        self.at = queries.opening(self.place.steps)
+        self.at = self.at or queries.opening(self.place.steps)
 
     @property
     def steps(self) -> list[Step]:
@@ -196,7 +196,7 @@ class Browser:
     def screen(self, width: int, height: int) -> list[list[Piece]]:
         """The rows of a screen of this size, each not longer than it is wide."""
         self.page = max(height - 2, 1)
-        left = min(_LIST_WIDTH, width // 2)
+        left = max(min(_LIST_WIDTH, width // 2), 2)
         listed, text = self._listed(self.page), self.text()[self.top : self.top + self.page]
         rows = [[(self._head(), Style.HEADING)]]
         for number in range(self.page):
@@ -321,10 +321,10 @@ _CHARACTERS = {"\n": "enter", "\r": "enter", "\x1b": "esc", "\x7f": "backspace",
 _COLORS = {Style.ADDED: curses.COLOR_GREEN, Style.REMOVED: curses.COLOR_RED, Style.PLACE: curses.COLOR_CYAN}
 
 
-def browse(place: Place) -> None:
-    """Show a run in the terminal until somebody quits."""
+def browse(place: Place, at: Step | None = None) -> None:
+    """Show a run in the terminal until somebody quits; `at` is the step to begin with."""
     curses.set_escdelay(25)
-    curses.wrapper(_show, Browser(place))
+    curses.wrapper(_show, Browser(place, at))
 
 
 def _show(window: curses.window, browser: Browser) -> None:

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tilekit trace …`: what it says, its JSON, and its exit codes."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.jit import wrong_passes
+from tests.test_main import main as process
+from tests.tools.lower_trace.test_queries import chain
+from tilekit import textdiff
+from tilekit.config import TraceMode
+from tilekit.events import Stage, step
+from tilekit.toolchain import host
+from tilekit.tools.lower_trace import cli, journal, run, shelf
+from tilekit.tools.lower_trace.settings import Settings
+
+GOLDEN = Path(__file__).parent / "golden" / "journal_1.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["/home/me/work.py"])
+    for name in ("TL_LOWER_TRACE_DIR", "TILEKIT_LOWER_TRACE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def traced(*compiles) -> Path:
+    """The folder of a run of these compiles."""
+    opened = run.open_run(Settings(TraceMode.TERMINAL, Path.cwd() / "tmp" / "lower_trace_dir"), [], pytest.fail)
+    for kernel, passes in compiles:
+        sink = opened.recording.compile(kernel)
+        for name, before, after in passes:
+            with step(sink, Stage.TILE, name, before) as underway:
+                underway.made(after)
+        sink.done(None)
+    opened.recording.close()
+    assert opened.path is not None
+    return opened.path
+
+
+def trace(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = cli.main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: object):
+    code, out, _ = trace(capsys, *arguments, "--json")
+    said = json.loads(out)
+    assert said.pop("schema") == 1
+    return code, said
+
+
+# ------------------------------------------------------------------------------------------------------------- diff
+
+
+def test_case_90_a_diff_of_two_runs_says_where_they_part(capsys):
+    a = traced(("k", chain("1", "2", "3", "4")))
+    b = traced(("k", chain("1", "2", "3\nmore", "5")))
+    code, said = data(capsys, "diff", a, b)
+    assert code == 1
+    (compile,) = said["compiles"]
+    assert not said["same"]
+    assert not compile["same"]
+    assert compile["first_difference"] == "tile/b"
+    assert compile["diff"] == ["@@ -1 +1,2 @@", " 3", "+more"]
+    assert [(each["step"], each["a"], each["b"], each["same"]) for each in compile["steps"]] == [
+        ("tile/a", 0, 0, True),
+        ("tile/b", 1, 1, False),
+        ("tile/c", 2, 2, False),
+    ]
+    assert set(said["a"]) == set(said["b"]) == {"script", "started", "pid", "rank", "version"}
+    assert set(compile["a"]) == {"c", "kernel", "script", "specialization", "target", "device", "status"}
+
+
+def test_case_90_equal_runs_are_the_same_and_exit_with_0(capsys):
+    a, b = (traced(("k", chain("1", "2", "3"))) for _ in range(2))
+    assert data(capsys, "diff", a, b)[0] == 0
+    code, out, err = trace(capsys, "diff", a, b)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == ["k · same", "  = tile/a", "  = tile/b"]
+
+
+def test_case_90_what_cannot_be_told_exits_with_2(capsys):
+    a = traced(("k", chain("1", "2")))
+    for wrong in (
+        ["diff", a, "nowhere"],
+        ["diff", a],
+        ["blame", "z", a],
+        ["view", f"{a}:7"],
+        ["find", "x", GOLDEN.parent],
+    ):
+        code, out, err = trace(capsys, *wrong)
+        assert (code, out) == (2, ""), wrong
+        assert "TK43" in err
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["diff"])
+    assert ended.value.code == 2
+
+
+def test_case_90_a_damaged_journal_exits_with_2(capsys, tmp_path):
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    code, _, err = trace(capsys, "view", tmp_path)
+    assert code == 2
+    assert "TK430" in err
+
+
+def test_case_90_an_old_journal_is_still_shown(capsys):
+    code, out, _ = trace(capsys, "view", GOLDEN)
+    assert code == 0
+    assert "00 tile/fold" in out
+    assert data(capsys, "diff", GOLDEN, GOLDEN)[0] == 0
+
+
+def test_a_compile_that_only_one_run_has_is_a_difference(capsys):
+    a = traced(("f", chain("1", "2")), ("g", chain("1", "2")))
+    b = traced(("f", chain("1", "2")))
+    code, out, _ = trace(capsys, "diff", a, b)
+    assert code == 1
+    assert out.splitlines()[-1] == "g · only in a"
+    assert trace(capsys, "diff", a, b, "--kernel", "f")[0] == 0
+
+
+def test_two_compiles_of_one_run_are_compared_whatever_they_are(capsys):
+    a = traced(("f", chain("1", "2")), ("g", chain("1", "3")))
+    code, said = data(capsys, "diff", f"{a}:0", f"{a}:1")
+    assert code == 1
+    assert said["compiles"][0]["first_difference"] == "tile/a"
+
+
+def test_case_78_any_two_steps_are_compared_as_their_texts_are(capsys):
+    texts = ["".join(f"line {i} of {n // 5}\n" for i in range(n)) for n in range(20)]
+    a = traced(("k", chain(*texts, names=[f"p{i}" for i in range(19)])))
+    code, said = data(capsys, "diff", a, "--step", 3, "--step", "p17")
+    before, after = texts[4].split("\n"), texts[18].split("\n")
+    assert code == 1
+    assert said["diff"] == textdiff.unified(before, after)
+    assert (said["added"], said["removed"]) == textdiff.counts(before, after)
+    assert (said["a"]["index"], said["b"]["index"]) == (3, 17)
+    assert trace(capsys, "diff", a, "--step", 3, "--step", 3)[0] == 0
+
+
+def test_one_step_of_two_runs_is_compared(capsys):
+    a, b = traced(("k", chain("1", "2", "3"))), traced(("k", chain("1", "2", "4")))
+    assert trace(capsys, "diff", a, b, "--step", "a")[0] == 0
+    code, out, _ = trace(capsys, "diff", a, b, "--step", "b")
+    assert code == 1
+    assert out.splitlines()[1:] == ["@@ -1 +1 @@", "-3", "+4"]
+
+
+# -------------------------------------------------------------------------------------------------------- find, blame
+
+
+def test_case_79_find_names_the_first_and_last_step_and_exits_with_1_if_there_is_none(capsys):
+    a = traced(("k", chain("x", "x\nmma_sync", "y mma_sync", "z")))
+    code, said = data(capsys, "find", "mma_sync", a)
+    (compile,) = said["compiles"]
+    assert code == 0
+    assert (compile["first"]["name"], compile["last"]["name"], compile["gone"]["name"]) == ("a", "b", "c")
+    assert compile["steps"] == [0, 1]
+    assert compile["original"] is False
+    code, out, _ = trace(capsys, "find", "mma_sync", a)
+    assert [line.split()[0] for line in out.splitlines()] == ["k", "first", "last", "gone"]
+    assert data(capsys, "find", "wgmma", a)[0] == trace(capsys, "find", "wgmma", a)[0] == 1
+
+
+def test_case_79_blame_names_who_made_each_line(capsys):
+    a = traced(("k", chain("one\ntwo", "one\n2", "one\n2\nthree")))
+    code, said = data(capsys, "blame", "b", a)
+    assert code == 0
+    assert [(each["line"], each["text"], each["step"] and each["step"]["name"]) for each in said["lines"]] == [
+        (1, "one", None),
+        (2, "2", "a"),
+        (3, "three", "b"),
+    ]
+    _, out, _ = trace(capsys, "blame", "b", a, "--line", 2)
+    assert out == "00 a     2  2\n"
+    assert trace(capsys, "blame", "b", a, "--line", 9)[0] == 2
+
+
+# ------------------------------------------------------------------------------------------------------- where it looks
+
+
+def test_the_newest_run_is_meant_where_none_is_named(capsys):
+    traced(("old", chain("1", "2")))
+    newest = traced(("new", chain("1", "2")))
+    script = newest.parents[1]
+    for where in ([], [script], [script.parent], [newest], [newest / journal.FILE]):
+        _, said = data(capsys, "view", *where)
+        assert [each["kernel"] for each in said["compiles"]] == ["new"]
+
+
+def test_a_page_and_a_link_into_it_mean_its_journal(capsys):
+    folder = traced(("k", chain("1", "2")))
+    (folder / "report.html").write_text("a page")
+    assert data(capsys, "view", folder / "report.html")[0] == 0
+    assert data(capsys, "view", f"{folder}/report.html#p=0&l=1")[0] == 0
+
+
+def test_a_place_without_runs_says_how_to_make_one(capsys, tmp_path):
+    code, _, err = trace(capsys, "view")
+    assert code == 2
+    assert "TL_LOWER_TRACE=1" in err
+    assert trace(capsys, "view", tmp_path)[0] == 2
+
+
+def test_case_86_without_a_terminal_the_steps_are_listed(tmp_path):
+    folder = traced(("matmul", chain("1", "2", "2\n3")))
+    done = process("trace", "view", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *steps = done.stdout.splitlines()
+    assert head.startswith("matmul · 2 steps, 2 changed it")
+    assert [line.rpartition("  ")[0] for line in steps] == ["00 tile/a  changed +1 -1", "01 tile/b  changed +1 -0"]
+
+
+# ----------------------------------------------------------------------------------------------------------- render
+
+
+def test_a_page_is_rendered_from_its_journal_alone(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("tilekit.tools.lower_trace.page._viewer", lambda name: f"the content of {name}")
+    folder = traced(("k", chain("1", "2")))
+    with open(folder / journal.FILE, "a") as file:
+        file.write('{"k":"torn')
+    pages = []
+    for name in ("one.html", "other.html"):
+        code, out, _ = trace(capsys, "render", folder, "-o", tmp_path / name)
+        assert (code, out) == (0, f"{tmp_path / name}\n")
+        pages.append((tmp_path / name).read_bytes())
+    assert pages[0] == pages[1]
+    assert b"the content of report.js" in pages[0]
+    trace(capsys, "render", folder)
+    assert (folder / "report.html").read_bytes() == pages[0]
+
+
+# --------------------------------------------------------------------------------------------------------------- gc
+
+
+def test_case_69_gc_lists_what_would_go_and_removes_it_but_never_edits(capsys):
+    folders = [traced(("k", chain("1", str(i)))) for i in range(5)]
+    home = folders[0].parents[1]
+    (home / "codegen.cpp").write_text("an edit")
+    code, said = data(capsys, "gc", "--keep", 2, "--dry-run")
+    assert code == 0
+    assert {each["path"] for each in said["removed"]} == {str(folder) for folder in folders[:3]}
+    assert said["bytes"] == sum(each["bytes"] for each in said["removed"]) > 0
+    assert all(folder.exists() for folder in folders)
+    code, out, _ = trace(capsys, "gc", "--keep", 2)
+    assert out.splitlines()[-1].startswith("3 runs removed, ")
+    assert [folder.exists() for folder in folders] == [False] * 3 + [True] * 2
+    assert (home / "codegen.cpp").read_text() == "an edit"
+    assert folders[0].name not in (home / shelf.INDEX).read_text()
+
+
+def test_case_69_gc_keeps_no_more_than_so_many_bytes(capsys):
+    folders = [traced(("k", chain("1", str(i)))) for i in range(3)]
+    _, said = data(capsys, "gc", "--limit", 0, "--dry-run")
+    assert len(said["removed"]) == 3
+    assert data(capsys, "gc")[1]["removed"] == []
+    assert all(folder.exists() for folder in folders)
+
+
+def test_gc_of_nothing_is_nothing(capsys, tmp_path):
+    assert data(capsys, "gc", tmp_path) == (0, {"dry_run": False, "removed": [], "bytes": 0})
+
+
+# ------------------------------------------------------------------------------------------------------------ bisect
+
+SCRIPT = """\
+import contextlib
+import sys
+import numpy as np
+import tilus
+from tilus import float32, int32
+from tilekit.transforms import after
+from wrong_passes import {wrong}
+
+
+class Sums(tilus.Script):
+    def __call__(self, n: int32, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 2
+        x = self.global_view(x_ptr, dtype=float32, shape=[n, 64])
+        y = self.global_view(y_ptr, dtype=float32, shape=[64])
+        acc = self.register_tensor(dtype=float32, shape=[64], init=0.0)
+        for i in range(n):
+            acc = acc + self.load_global(x, offsets=[i, 0], shape=[64], dims=[1])
+        self.store_global(y, acc, offsets=[0])
+
+
+x, y = np.random.default_rng(0).standard_normal((5, 64), np.float32), np.zeros(64, np.float32)
+with {passes}:
+    Sums()(5, x, y)
+    Sums()(5, x, y)
+print("the script prints", sys.argv[1:])
+"""
+
+needs_compiler = pytest.mark.skipif(host.find_compiler() is None, reason="no C++ compiler here")
+
+
+def bisected(tmp_path: Path, wrong: str, passes: str, *options: str):
+    (tmp_path / "script.py").write_text(SCRIPT.format(wrong=wrong, passes=passes))
+    shutil.copy(Path(wrong_passes.__file__), tmp_path / "wrong_passes.py")
+    return process("trace", "bisect", *options, tmp_path / "script.py", "--size", "7")
+
+
+@needs_compiler
+def test_case_89_bisect_runs_a_script_and_names_the_wrong_pass(tmp_path):
+    passes = 'tilus.passes(after("copy_elimination", ShortLoopPass()))'
+    done = bisected(tmp_path, "ShortLoopPass", passes, "--json")
+    assert done.returncode == 1, done.stderr
+    (kernel,) = json.loads(done.stdout)["kernels"]
+    assert (kernel["outcome"], kernel["culprit"]) == ("found", "short_loop")
+    assert "the script prints ['--size', '7']" in done.stderr
+
+
+@needs_compiler
+def test_case_89_bisect_says_that_all_is_good(tmp_path):
+    done = bisected(tmp_path, "ShortLoopPass", "contextlib.nullcontext()")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("all good")
+
+
+@needs_compiler
+def test_case_89_bisect_names_a_pass_that_stops_the_script(tmp_path):
+    done = bisected(tmp_path, "RaisingPass", 'tilus.passes(after("copy_elimination", RaisingPass()))')
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("raising is the first step")
+
+
+def test_bisect_of_a_script_without_kernels_says_so(capsys, tmp_path):
+    (tmp_path / "empty.py").write_text("")
+    code, _, err = trace(capsys, "bisect", tmp_path / "empty.py")
+    assert code == 2
+    assert "called no kernel" in err
+    assert trace(capsys, "bisect", tmp_path / "nowhere.py")[0] == 2
