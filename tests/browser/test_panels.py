@@ -68,11 +68,18 @@ def revert():
     panel.text, panel.markers, panel.verdict, panel.status, panel.comparison = generated, [], "", "reverted", ""
     panel.busy = ""
 
+def merge():
+    text = generated.replace("  if", "<<<<<<< edited\\n  if")
+    panel.text, panel.status, panel.mergeable = text, "decide there, then recompile", False
+    panel.markers = [{"line": 7, "column": 0, "severity": "warning", "message": "keep what is right"}]
+    panel.busy = ""
+
 panel = SourcePanel(
     "Scale",
     generated,
     recompile=lambda text: threading.Thread(target=compile, args=(text,)).start(),
     revert=lambda: threading.Thread(target=revert).start(),
+    merge=lambda: threading.Thread(target=merge).start(),
     stop=lambda: None,
 )
 """
@@ -278,6 +285,20 @@ def test_revert_brings_the_generated_source_back(source):
     page.locator(".tk-status", has_text="reverted").wait_for()
     assert "x_ptr[0] = 3" not in page.locator(".tk-source .cm-content").inner_text()
     assert revert.is_disabled()
+
+
+def test_case_88_an_edit_that_gave_way_is_asked_for_by_a_button(open_notebook):
+    notebook = open_notebook([f"{SOURCE_PANEL}\npanel.mergeable = True\npanel", "1"])
+    notebook.run_all()
+    page = notebook.page
+    page.wait_for_selector(".tk-source .cm-content")
+    merge = page.get_by_role("button", name="Bring the edit that gave way together with the generated source")
+    merge.click()
+    page.locator(".tk-source .cm-line", has_text="<<<<<<< edited").wait_for()
+    page.locator(".tk-status", has_text="decide there, then recompile").wait_for()
+    assert page.locator(".tk-problem").inner_text().split("\n")[1] == "7"
+    assert merge.is_hidden()
+    assert page.locator(".tk-pill", has_text="edited").is_visible()
 
 
 def test_what_is_typed_outlives_a_reload_of_the_page(source):

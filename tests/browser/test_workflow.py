@@ -84,7 +84,7 @@ def test_passes_of_a_kernel_are_walked_by_keys(notebook, artifact):
     notebook.screenshot(artifact("light.png"))
 
 
-def test_an_edit_is_marked_mended_compared_run_and_reverted(notebook, artifact):
+def test_case_88_an_edit_is_marked_mended_compared_run_and_reverted(notebook, artifact):
     page = notebook.page
     open_panel(notebook, "Source")
     page.wait_for_selector(".tk-source .cm-content")

@@ -18,7 +18,9 @@ from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import settings
 from tilekit.tools.lower_trace.edit_sink import EditSink
+from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import EditFolder, folder_name, safe_name
+from tilekit.tools.lower_trace.merge import Merged
 
 
 class NotebookEdits:
@@ -61,6 +63,12 @@ class NotebookEdits:
         """Put the edit away; it stays in a `.bak` file."""
         folders = [folder for folder in self._folders(kernel.identity) if folder.path.is_dir()]
         return tuple(line for folder in folders for line in folder.revert())
+
+    def merged(self, kernel: Kernel) -> Merged | None:
+        """The edit that gave way when this kernel was compiled, brought together with what was generated then."""
+        if kernel.edit_state != Tag.CONFLICT.value:
+            return None
+        return (_traced_folder(kernel.identity) or _folder(kernel.identity)).merged()
 
     def remarks(self, kernel: Kernel) -> tuple[str, ...]:
         """What became of the edit when this kernel was compiled."""

@@ -10,6 +10,7 @@ import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.diag import KernelError
+from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels import desk as desks
@@ -53,7 +54,7 @@ def settled(future):
     future.result(timeout=60)
 
 
-def test_a_harmless_edit_says_same_result(opened):
+def test_case_88_a_harmless_edit_says_same_result(opened):
     _, _, source, desk = opened
     settled(source.recompile(source.panel.text.replace("0.5f", "(0.25f + 0.25f)")))
     panel = source.panel
@@ -64,7 +65,7 @@ def test_a_harmless_edit_says_same_result(opened):
     assert not panel.busy
 
 
-def test_a_wrong_edit_says_where_it_differs_and_later_calls_run_it(opened):
+def test_case_88_a_wrong_edit_says_where_it_differs_and_later_calls_run_it(opened):
     handle, x, source, _ = opened
     settled(source.recompile(source.panel.text.replace("0.5f", "2.0f")))
     assert source.panel.verdict == "differs"
@@ -75,7 +76,7 @@ def test_a_wrong_edit_says_where_it_differs_and_later_calls_run_it(opened):
     assert "PATCHED" in handle.last.summary()
 
 
-def test_an_error_becomes_a_marker_at_its_line(opened):
+def test_case_88_an_error_becomes_a_marker_at_its_line(opened):
     handle, x, source, _ = opened
     bad = source.panel.text.replace("0.5f", "0.5f $")
     line = next(i for i, text in enumerate(bad.splitlines(), start=1) if "$" in text)
@@ -276,3 +277,73 @@ def test_the_bar_makes_a_panel_when_it_is_opened(opened):
     assert list(desk.bar.panels) == ["passes:0"]
     desk.bar.shown = "source"
     assert list(desk.bar.panels) == ["passes:0", "source:0"]
+
+
+@pytest.fixture
+def edits(monkeypatch):
+    # a shell of another test may have the extension loaded, and so a store of its own
+    monkeypatch.setattr(observer, "_listeners", [])
+    store = NotebookEdits()
+    store.open()
+    yield store
+    store.close()
+
+
+ONES = torch.ones(100)  # kept, so that the kernels can be run on it again
+
+
+def scaled(factor: float):
+    """What running the cell again makes: a new class of the same name."""
+
+    class Scaled(tilus.Script):
+        def __call__(self, n: int32, x_ptr: ~float32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 4
+            g = self.global_view(x_ptr, dtype=float32, shape=[n])
+            self.store_global(g, self.load_global(g, offsets=[0], shape=[128]) * factor, offsets=[0])
+
+    handle = Scaled()
+    handle(100, ONES)
+    return handle
+
+
+def after_a_conflict(edits: NotebookEdits, old: str, new: str) -> SourceDesk:
+    """The source panel of a kernel whose edit gave way to another generated source."""
+    kernel = scaled(2.0).last
+    text = kernel.source.replace(old, new)
+    kernel.recompile(text)
+    edits.store(kernel, text)
+    again = scaled(3.0).last
+    assert again.edit_state == "CONFLICT"
+    return SourceDesk(again, "Scaled", Desk([again], edits))
+
+
+def test_an_edit_that_gave_way_is_brought_together_on_request(edits):
+    source = after_a_conflict(edits, "#include <tk/tk.h>", "// by a person\n#include <tk/tk.h>")
+    panel = source.panel
+    assert panel.mergeable and panel.status.startswith("CONFLICT")
+    settled(source.merge())
+    assert panel.text.startswith("// by a person") and "3.0f" in panel.text
+    assert (panel.verdict, panel.mergeable) == ("same", False)
+    assert source.kernel.source == panel.text
+    again = scaled(3.0).last
+    assert (again.patched, again.source) == (True, panel.text), "it is kept for the next run of the cell"
+
+
+def test_where_both_changed_the_same_lines_a_person_decides(edits):
+    source = after_a_conflict(edits, "2.0f", "7.0f")
+    panel = source.panel
+    settled(source.merge())
+    assert "<<<<<<< edited" in panel.text and "7.0f" in panel.text and "3.0f" in panel.text
+    (marker,) = panel.markers
+    assert panel.text.split("\n")[marker["line"] - 1] == "<<<<<<< edited"
+    assert "decide there, then recompile" in panel.status
+    assert not source.kernel.patched, "nothing is compiled before that"
+    assert not panel.busy
+
+
+def test_without_a_conflict_there_is_nothing_to_bring_together(opened):
+    _, _, source, _ = opened
+    assert not source.panel.mergeable
+    settled(source.merge())
+    assert source.panel.status == "there is no edit that gave way"

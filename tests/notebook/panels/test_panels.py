@@ -27,7 +27,8 @@ def steps() -> Steps:
 
 
 def source(**callbacks) -> SourcePanel:
-    asked = {"recompile": lambda text: None, "revert": lambda: None, "stop": lambda: None} | callbacks
+    nothing = dict.fromkeys(("revert", "merge", "stop"), lambda: None)
+    asked = {"recompile": lambda text: None, **nothing} | callbacks
     return SourcePanel("Softmax", "int x;\n", **asked)
 
 

@@ -31,6 +31,8 @@ _SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NO
 
 _DRAFT = "this is what you typed before the cell ran again: it is not compiled"
 
+_BOTH = "the edit and the generated source have both changed these lines: keep what is right, without the marks"
+
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
 _at_work: SourceDesk | None = None  # what the worker is busy with
 
@@ -109,8 +111,10 @@ class SourceDesk:
             text=self._marked,
             recompile=self.recompile,
             revert=self.revert,
+            merge=self.merge,
             stop=self.stop,
             status=" · ".join([*desk.edits.remarks(kernel), *([] if draft is None else [_DRAFT])]),
+            mergeable=desk.edits.merged(kernel) is not None,
         )
         self.take_report()
 
@@ -134,6 +138,10 @@ class SourceDesk:
     def revert(self) -> Future[None]:
         """Go back to the generated source."""
         return _worker.submit(self._settle, self._revert)
+
+    def merge(self) -> Future[None]:
+        """Bring the edit that gave way together with the generated source; where that leaves no doubt, compile it."""
+        return _worker.submit(self._settle, self._merge)
 
     def stop(self) -> None:
         """Stop the comparison, or let it not begin; a compile is not stopped."""
@@ -164,6 +172,7 @@ class SourceDesk:
         told = self._keep(text, seen)
         panel.set_trait("text", text)
         panel.set_trait("markers", [])
+        panel.set_trait("mergeable", False)
         if not self.kernel.patched:
             self._plain(" · ".join(["this is the generated source", *told]))
             return
@@ -184,6 +193,21 @@ class SourceDesk:
         panel.set_trait("comparison", " · ".join(filter(None, [str(found), _times(found), self.kernel.sample])))
         panel.set_trait("verdict", "same" if found.same else "differs")
 
+    def _merge(self) -> None:
+        merged = self.desk.edits.merged(self.kernel)
+        if merged is None:
+            self._plain("there is no edit that gave way")
+            return
+        self._marked = merged.text
+        self.panel.set_trait("text", merged.text)
+        if not merged.conflicts:
+            self._recompile(merged.text)
+            return
+        lines = [n for n, line in enumerate(merged.text.split("\n"), 1) if line.startswith("<<<<<<<")]
+        self.panel.set_trait("markers", [_marker(line, 0, "warning", _BOTH) for line in lines])
+        places = "one place" if merged.conflicts == 1 else f"{merged.conflicts} places"
+        self._plain(f"the edit and the generated source differ at {places}: decide there, then recompile")
+
     def _keep(self, text: str, seen: str) -> tuple[str, ...]:
         try:
             return self.desk.edits.store(self.kernel, text, seen)
@@ -201,6 +225,7 @@ class SourceDesk:
         told = self.desk.edits.revert(self.kernel)
         self.panel.set_trait("text", self.kernel.source)
         self.panel.set_trait("markers", [])
+        self.panel.set_trait("mergeable", False)
         self._plain(" · ".join(["reverted to the generated source", *told]))
 
     def _markers(self, error: Exception) -> list[dict[str, Any]]:

@@ -14,8 +14,9 @@ from tilekit.notebook.panels.panel import Panel, bundle
 class SourcePanel(Panel):
     """Holds the text, what the compiler said of it and how its result compares; tells who listens what a person asks.
 
-    `recompile(text)`, `revert()` and `stop()` are called in whatever thread ipykernel gives a message, maybe beside a
-    running cell. The first two or what they start set `busy` to "" when all else is set; `stop` hastens that.
+    `recompile(text)`, `revert()`, `merge()` and `stop()` are called in whatever thread ipykernel gives a message, maybe
+    beside a running cell. All but the last, or what they start, set `busy` to "" when all else is set; `stop` hastens
+    that.
     """
 
     _esm = bundle("source.js")
@@ -29,6 +30,8 @@ class SourcePanel(Panel):
     status = traitlets.Unicode().tag(sync=True)
     comparison = traitlets.Unicode().tag(sync=True)
     verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
+    # whether there is an edit that gave way to another generated source, and can be brought together with it
+    mergeable = traitlets.Bool().tag(sync=True)
     busy = traitlets.Enum(["", "compiling", "comparing"], default_value="").tag(sync=True)
 
     def __init__(
@@ -38,17 +41,20 @@ class SourcePanel(Panel):
         *,
         recompile: Callable[[str], object],
         revert: Callable[[], object],
+        merge: Callable[[], object],
         stop: Callable[[], object],
         text: str | None = None,
         status: str = "",
+        mergeable: bool = False,
     ) -> None:
         self._asked: dict[str, Callable[[dict[str, Any]], object]] = {
             "recompile": lambda content: recompile(content["text"]),
             "revert": lambda content: revert(),
+            "merge": lambda content: merge(),
             "stop": lambda content: stop(),
         }
         shown = generated if text is None else text
-        super().__init__(kernel=kernel, text=shown, generated=generated, status=status)
+        super().__init__(kernel=kernel, text=shown, generated=generated, status=status, mergeable=mergeable)
         self.on_msg(self._answer)
 
     def plain(self) -> str:

@@ -53,6 +53,9 @@ class Tag(Enum):
     CANNOT_UPDATE = "CANNOT-UPDATE"
 
 
+SIDES = ("edited", "generated")  # what the two sides of a conflict are called between its marks
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What the last run left: digest of the baseline, of one that was being written, and what was decided."""
@@ -257,7 +260,7 @@ def _conflict(found: Found, working: Readable, generated: str) -> Plan:
 
 
 def _merged(found: Found, working: Readable, baseline: str, generated: str, judge: Judge) -> Plan:
-    result = merge(baseline, working.text, generated, ("edited", "generated"))
+    result = merge(baseline, working.text, generated, SIDES)
     if result.conflicts:
         plan = _conflict(found, working, generated)
         return replace(plan, backups={**plan.backups, ".conflict": result.text.encode()})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import re
 import threading
@@ -26,10 +27,12 @@ from tilekit.tools.lower_trace import edit_table, files
 from tilekit.tools.lower_trace.edit_messages import Names, messages_of
 from tilekit.tools.lower_trace.edit_table import Found, Judge, Plan, Policy, State, Tag
 from tilekit.tools.lower_trace.files import Readable
+from tilekit.tools.lower_trace.merge import Merged, merge
 
 WORKING = "codegen.cpp"
 TILES = "ir"  # the folder of the programs after the tile passes, inside that of their kernel
 PATIENCE_S = 2.0  # with a process that holds the folder
+_GAVE_WAY = (".bak", ".original.bak")  # where a conflict puts the edit, and what that was made from
 _ATTEMPTS = 5  # how often the working copy may be saved while we decide
 
 
@@ -127,6 +130,19 @@ class EditFolder:
                 found = self._look()
             self._apply(found, edit_table.revert(found, text))
             return messages
+
+    def merged(self) -> Merged | None:
+        """The edit that gave way last, brought together with what was generated last; None if none gave way."""
+        latest, found = files.read(self.latest), None
+        for number in itertools.count(1):
+            edit, baseline = (files.read(files.beside(self.working, suffix, number)) for suffix in _GAVE_WAY)
+            if edit is None and baseline is None:
+                break
+            if isinstance(edit, Readable) and isinstance(baseline, Readable):
+                found = edit, baseline
+        if found is None or not isinstance(latest, Readable):
+            return None
+        return merge(found[1].text, found[0].text, latest.text, edit_table.SIDES)
 
     def take_over(self, other: EditFolder) -> None:
         """Make an edit of another folder one of this, unless this has one of its own."""

@@ -15,6 +15,7 @@ interface State {
   status: string;
   comparison: string;
   verdict: "" | "same" | "differs" | "failed";
+  mergeable: boolean;
   busy: "" | "compiling" | "comparing";
 }
 
@@ -32,8 +33,10 @@ class SourcePanel {
   readonly #comparison = el("span", "tk-comparison", [], { role: "status" });
   readonly #recompile: HTMLButtonElement;
   readonly #revert: HTMLButtonElement;
+  readonly #merge: HTMLButtonElement;
   readonly #stop: HTMLButtonElement;
   #isSent = false;
+  #isMerging = false;
   #saving = 0;
 
   constructor(
@@ -45,6 +48,8 @@ class SourcePanel {
     this.#recompile = button("Recompile", "Recompile (Ctrl-Enter)", () => this.#compile(), "tk-button tk-primary");
     this.#recompile.append(el("kbd", "", ["Ctrl ⏎"], { "aria-hidden": "true" }));
     this.#revert = button("Revert", "Go back to the generated source", () => this.#goBack());
+    const merge = "Bring the edit that gave way together with the generated source";
+    this.#merge = button("Merge", merge, () => this.#bringTogether());
     this.#stop = button("Stop", "Stop the comparison; the edit stays in place", () => this.#halt());
     const place = el("div", "tk-editor");
     const kernel = model.get("kernel");
@@ -58,6 +63,7 @@ class SourcePanel {
           this.#edited,
           el("span", "tk-grow"),
           this.#stop,
+          this.#merge,
           this.#revert,
           this.#recompile,
         ]),
@@ -97,6 +103,7 @@ class SourcePanel {
       ["change:status", () => this.#showState()],
       ["change:comparison", () => this.#showState()],
       ["change:verdict", () => this.#showState()],
+      ["change:mergeable", () => this.#showState()],
     ];
     for (const [event, react] of listeners) {
       this.model.on(event as "change:text", react);
@@ -130,6 +137,16 @@ class SourcePanel {
     this.#editor.view.focus();
   }
 
+  #bringTogether(): void {
+    if (this.#isBusy || this.#line.isGone) return;
+    this.#isSent = true;
+    this.#save();
+    this.#isMerging = true;
+    this.#line.send({ kind: "merge" });
+    this.#showState();
+    this.#editor.view.focus();
+  }
+
   #halt(): void {
     this.#line.send({ kind: "stop" });
   }
@@ -152,6 +169,7 @@ class SourcePanel {
   #take(text: string): void {
     // what is being typed right now is newer than what the kernel has
     if (!this.#saving) this.#editor.text = text;
+    if (this.#isMerging) this.#editor.markCompiled();
   }
 
   #takeGenerated(): void {
@@ -166,7 +184,7 @@ class SourcePanel {
   }
 
   #answered(): void {
-    if (!this.model.get("busy")) this.#isSent = false;
+    if (!this.model.get("busy")) this.#isSent = this.#isMerging = false;
     this.#showState();
   }
 
@@ -183,6 +201,8 @@ class SourcePanel {
     // who presses it loses the focus with it
     if (!isComparing && document.activeElement === this.#stop) this.#editor.view.focus();
     this.#stop.hidden = !isComparing;
+    this.#merge.hidden = !this.model.get("mergeable");
+    this.#merge.disabled = isBusy || this.#line.isGone;
     this.#status.textContent = isBusy ? (isComparing ? "comparing…" : "compiling…") : this.model.get("status");
     this.#comparison.textContent = isBusy ? "" : this.model.get("comparison");
     this.#status.dataset.verdict = isBusy ? "" : verdict;
