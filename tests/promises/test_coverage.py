@@ -1,56 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each sentence of the promises has a test, and each test a sentence."""
 
+import ast
 import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.promises.coverage import COVERAGE
+from tests.promises import coverage
+from tests.promises.lower_trace import coverage as coverage_of_trace
 
-FILES = [file for file in sorted(Path(__file__).parent.glob("test_*.py")) if file != Path(__file__)]
-SENTENCES = [(heading, number, kept) for heading, all_of in COVERAGE.items() for number, kept in all_of.items()]
+HERE = Path(__file__).parent
+# by the folder of the tests: of the compiler, and of the trace
+PAGES = {HERE: coverage.COVERAGE, HERE / "lower_trace": coverage_of_trace.COVERAGE}
+FILES = [file for folder in PAGES for file in sorted(folder.glob("test_*.py")) if file != Path(__file__)]
+SENTENCES = [
+    (folder, heading, number, kept)
+    for folder, page in PAGES.items()
+    for heading, all_of in page.items()
+    for number, kept in all_of.items()
+]
 
 
-def marks_of(file: Path) -> dict[str, list[pytest.Mark]]:
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(HERE.parents[1]).with_suffix("").parts)
+
+
+def marks_of(file: Path) -> dict[Path, list[pytest.Mark]]:
     """The tests of a file, with the marks of each and of its cases."""
-    module = importlib.import_module(f"tests.promises.{file.stem}")
-    found: dict[str, list[pytest.Mark]] = {}
+    module = importlib.import_module(module_of(file))
+    found: dict[Path, list[pytest.Mark]] = {}
     for name, value in vars(module).items():
         if name.startswith("test_"):
             marks = list(getattr(value, "pytestmark", []))
             cases = [case for mark in marks if mark.name == "parametrize" for case in mark.args[1]]
-            found[f"{file.name}::{name}"] = [*marks, *(m for case in cases for m in getattr(case, "marks", ()))]
+            found[file / name] = [*marks, *(m for case in cases for m in getattr(case, "marks", ()))]
     return found
 
 
-TESTS = {name: marks for file in FILES for name, marks in marks_of(file).items()}
+TESTS = {test: marks for file in FILES for test, marks in marks_of(file).items()}
 
 
-@pytest.mark.parametrize(("heading", "number", "kept"), SENTENCES, ids=lambda part: str(part)[:40])
-def test_each_sentence_has_a_test_or_a_reason(heading, number, kept):
+def place_of(test: str, folder: Path) -> Path:
+    """The file and the name of a test that a page names."""
+    file, _, name = test.partition("::")
+    return (HERE.parent if "/" in file else folder) / file / name
+
+
+def is_there(test: Path) -> bool:
+    """Whether there is such a test, here or in another folder."""
+    if test in TESTS:
+        return True
+    if test.is_relative_to(HERE) or not test.parent.exists():
+        return False
+    tree = ast.parse(test.parent.read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == test.name for node in tree.body)
+
+
+def shown(part: object) -> str:
+    return part.name if isinstance(part, Path) else str(part)[:40]
+
+
+@pytest.mark.parametrize(("folder", "heading", "number", "kept"), SENTENCES, ids=shown)
+def test_each_sentence_has_a_test_or_a_reason(folder, heading, number, kept):
     if isinstance(kept, str):
         assert kept
     else:
-        assert kept and [test for test in kept if test not in TESTS] == []
+        assert kept and [test for test in kept if not is_there(place_of(test, folder))] == []
 
 
 def test_each_test_holds_a_sentence():
-    claimed = {test for _, _, kept in SENTENCES if not isinstance(kept, str) for test in kept}
+    claimed = {place_of(test, folder) for folder, _, _, kept in SENTENCES if not isinstance(kept, str) for test in kept}
     assert TESTS.keys() - claimed == set()
 
 
 def test_no_number_is_left_out():
-    for heading, sentences in COVERAGE.items():
-        assert list(sentences) == list(range(1, len(sentences) + 1)), heading
+    for page in PAGES.values():
+        for heading, sentences in page.items():
+            assert list(sentences) == list(range(1, len(sentences) + 1)), heading
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_file_is_named_by_a_heading(file):
-    heading = (importlib.import_module(f"tests.promises.{file.stem}").__doc__ or "").removesuffix(".")
-    assert heading in COVERAGE
-    claimed = [test for kept in COVERAGE[heading].values() if not isinstance(kept, str) for test in kept]
+    page = PAGES[file.parent]
+    heading = (importlib.import_module(module_of(file)).__doc__ or "").removesuffix(".")
+    assert heading in page
+    claimed = [test for kept in page[heading].values() if not isinstance(kept, str) for test in kept]
     assert any(test.startswith(f"{file.name}::") for test in claimed)
 
 
