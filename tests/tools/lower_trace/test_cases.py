@@ -13,7 +13,7 @@ _NAME = re.compile(r"test_case_((?:\d+_|to_)+)")
 
 # those without a test; one that has a test does not belong here
 MISSING = {
-    64, 67, 80, 81, 82, 83, 87, 88, 95, 96, 98, 99,
+    83, 87, 98,
 }  # fmt: skip
 
 
