@@ -35,9 +35,7 @@ COVERAGE: dict[str, dict[int, Tests | str]] = {
     "Observe the Lowering Pipeline": {
         1: ("test_observe_the_lowering_pipeline.py::test_a_variable_before_the_script_is_enough",),
         2: (f"{_SWITCH}test_case_01_a_word_in_the_environment_switches_it_on",),
-        3: (
-            "test_observe_the_lowering_pipeline.py::test_what_is_compiled_after_the_variable_was_set_too_late_is_not_traced",
-        ),
+        3: ("test_observe_the_lowering_pipeline.py::test_a_variable_that_is_set_too_late_traces_nothing",),
         4: ("test_observe_the_lowering_pipeline.py::test_a_link_leads_to_the_latest_report",),
         5: "what a person does with the page",
         6: (
