@@ -13,6 +13,7 @@ export const KEYS: readonly KeyHelp[] = [
   ["/", "find in this text and in all passes"],
   ["c", "list only passes that did something"],
   ["b", "blame: which pass made each line"],
+  ["m", "the lines of every language beside each other"],
   ["x", "mark a pass, then compare another with it"],
   ["y Y", "copy the text after, before"],
   ["s", "fold the list away"],

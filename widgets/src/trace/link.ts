@@ -24,10 +24,12 @@ export interface Place {
   s?: string;
   /** How the texts are drawn, as their view says it. */
   d?: string;
+  /** That the lines of every language stand beside each other, and which of them is chosen. */
+  m?: string;
 }
 
 const NUMBERS = ["p", "l", "run", "x", "k"] as const;
-const WORDS = ["q", "t", "s", "d"] as const;
+const WORDS = ["q", "t", "s", "d", "m"] as const;
 
 export function written(place: Place): string {
   const parts: [string, string][] = [];

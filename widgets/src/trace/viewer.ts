@@ -8,6 +8,7 @@ import type { Language } from "../common/syntax.ts";
 import { hunks } from "../common/textdiff.ts";
 import { compileCards, editCard, errorBox, figures, partingCard, unprintable } from "./cards.ts";
 import { DiffView } from "./diff.ts";
+import type { Side as TextSide } from "./difftext.ts";
 import { FilterBar } from "./filterbar.ts";
 import { BADGES, EVERYTHING, type Filter, listed, step as stepFrom } from "./filters.ts";
 import { Finder } from "./finder.ts";
@@ -15,6 +16,7 @@ import type { Compile, Journal, Step } from "./journal.ts";
 import { helpDialog, KEYS } from "./keys.ts";
 import type { LineMap } from "./lines.ts";
 import { type Place, read, written } from "./link.ts";
+import { Links } from "./links.ts";
 import { onPaper } from "./paper.ts";
 import { Blame, type Comparison, compared, opening } from "./queries.ts";
 import { keyOf, pairKey, pairRows, stepRows, summary } from "./rows.ts";
@@ -52,6 +54,7 @@ export class Viewer {
   #since = 0;
 
   readonly #diff: DiffView;
+  readonly #links: Links;
   readonly #finder: Finder;
   readonly #filters = new FilterBar((filter) => this.#narrow(filter));
   readonly #side: Side;
@@ -64,6 +67,7 @@ export class Viewer {
   readonly #word = el("span", "tk-dim tk-what");
   readonly #blame = toggleButton("Blame", "Which pass made each line (b)", () => this.#toggleBlame());
   readonly #mark = toggleButton("Mark", "", () => this.#compareMarked());
+  readonly #columns = toggleButton("Lines", "The lines of every language beside each other (m)", () => this.#links.toggle());
   readonly #cards = el("div", "tk-cards");
   readonly #spoken = el("span", "tk-spoken", [], { role: "status" });
   readonly #toast = el("span", "tk-toast", [], { role: "status" });
@@ -77,10 +81,11 @@ export class Viewer {
   ) {
     this.#steps = journal.steps;
     this.#diff = new DiffView(signal, {
-      onLine: () => this.#tell(),
+      onLine: (side, line) => this.#link(side, line),
       onChange: () => this.#tell(),
       onBlame: (line) => this.#goToOrigin(line),
     });
+    this.#links = new Links(journal, () => this.#drawLinks(), signal);
     this.#finder = new Finder(journal, this.#diff, (step) => this.#go(step), () => this.#search(), signal);
     this.#side = new Side(this.#body, (key) => this.#choose(key), (filter) => this.#narrow(filter), signal);
     this.#body.append(this.#side.element, this.#main());
@@ -110,6 +115,8 @@ export class Viewer {
     this.#step = find(place.p) ?? opening(this.#listed) ?? this.#steps[0];
     const [a, b] = (place.ab ?? []).map((number) => this.journal.compiles[number]);
     this.#compare(a, b, this.#step);
+    if (this.#step) this.#links.turnTo(this.#step.compile);
+    this.#links.state = place.m ?? "";
     this.#drawFilters();
     this.#drawList();
     this.#draw();
@@ -121,7 +128,7 @@ export class Viewer {
   get place(): string {
     const { cursor, state } = this.#diff;
     const { compile, phase, badge } = this.#filter;
-    const place: Place = { q: this.#finder.needle, b: this.#isBlamed, k: compile, t: phase, s: badge, d: state };
+    const place: Place = { q: this.#finder.needle, b: this.#isBlamed, k: compile, t: phase, s: badge, d: state, m: this.#links.state };
     if (this.#step) place.p = this.#step.begin.index;
     if (this.#step && this.#runOf(this.#step)) place.run = this.#runOf(this.#step);
     if (this.#against) place.x = this.#against.begin.index;
@@ -177,11 +184,12 @@ export class Viewer {
       el("span", "tk-grow"),
       ...this.#diff.switches,
       this.#blame,
+      this.#columns,
       this.#mark,
       button("Copy before", "Copy the text before (Y)", () => this.#copy("before")),
       button("Copy after", "Copy the text after (y)", () => this.#copy("after")),
     ]);
-    return el("div", "tk-main", [head, this.#finder.strip, this.#cards, this.#diff.element]);
+    return el("div", "tk-main", [head, this.#finder.strip, this.#cards, this.#diff.element, this.#links.columns, this.#links.bar]);
   }
 
   // --- the list --------------------------------------------------------------------------------------------------------
@@ -268,6 +276,8 @@ export class Viewer {
     if (this.#comparison) this.#drawPair(this.#comparison);
     else this.#drawStep(step);
     this.#drawMark();
+    this.#links.turnTo(step.compile);
+    this.#drawLinks();
     this.#drawFacts(step.compile);
     if (this.#finder.look(step.compile)) this.#drawList();
     this.#finder.here(0);
@@ -473,6 +483,24 @@ export class Viewer {
     if (origin && origin !== this.#step) this.#go(origin);
   }
 
+  // --- lines of every language -----------------------------------------------------------------------------------------
+
+  #link(side: TextSide, line: number): void {
+    const id = this.#step && !this.#comparison && this.#ids(this.#step)[side === "left" ? 0 : 1];
+    this.#links.choose(id ? { id, line } : undefined);
+  }
+
+  /** Light up what belongs with the chosen line, in the texts that are shown. */
+  #drawLinks(): void {
+    const ids: Ids = this.#step && !this.#comparison ? this.#ids(this.#step) : [null, null];
+    this.#diff.light("left", this.#links.lit(ids[0]));
+    this.#diff.light("right", this.#links.lit(ids[1]));
+    this.#diff.element.hidden = this.#links.isOpen;
+    this.#columns.hidden = !this.#links.isKnown;
+    this.#columns.setAttribute("aria-pressed", String(this.#links.isOpen));
+    this.#tell();
+  }
+
   // --- find, keys, help, copies ----------------------------------------------------------------------------------------
 
   #search(): void {
@@ -491,6 +519,7 @@ export class Viewer {
       "]": () => this.#walkPhases(1),
       c: () => this.#narrow({ isEventful: !this.#filter.isEventful }),
       b: () => this.#toggleBlame(),
+      m: () => this.#links.toggle(),
       x: () => this.#compareMarked(),
       y: () => this.#copy("after"),
       Y: () => this.#copy("before"),
@@ -513,7 +542,8 @@ export class Viewer {
   }
 
   #escape(): void {
-    if (this.#comparison || this.#against) this.#leave();
+    if (this.#links.isOpen) this.#links.toggle();
+    else if (this.#comparison || this.#against) this.#leave();
     else if (this.#finder.needle) this.#finder.clear();
     else if (this.#marked) {
       this.#marked = undefined;

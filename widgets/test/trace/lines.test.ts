@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Language } from "../../src/common/syntax.ts";
 import { type Begin, Journal, type Line } from "../../src/trace/journal.ts";
 import { Lines } from "../../src/trace/lines.ts";
+import { ranges } from "../../src/trace/links.ts";
 
 const random = (below: number): number => Math.floor(Math.random() * below);
 const PHASES: Record<Language, string> = { tile: "tile", hidet: "lower", cuda: "codegen", ptx: "ptx", sass: "sass" };
@@ -107,4 +108,10 @@ test("of random chains, every line is found by exactly those that it was made fr
       assert.deepEqual(lines.related("t0", [line], `t${last}`), expected);
     }
   }
+});
+
+test("numbers of lines are said in few words", () => {
+  assert.equal(ranges([7]), "7");
+  assert.equal(ranges([3, 4, 5, 9]), "3–5, 9");
+  assert.equal(ranges([3, 4, 5, 9, 20, 22, 23]), "3–5, 9 +3");
 });
