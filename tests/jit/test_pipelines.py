@@ -19,6 +19,7 @@ from tilekit.diag import PassError
 from tilekit.ir.functors import IRRewriter
 from tilekit.jit import session
 from tilekit.runtime import compiled
+from tilekit.toolchain import host
 from tilekit.transforms import Pass, after, replace, without
 
 
@@ -185,6 +186,16 @@ def test_a_block_that_is_left_by_an_error_is_left():
         launch()
     assert caught.value.code == "TK410"
     assert 'raise ValueError("not this one")' in caught.value.to_text()
+    assert launch()[0] == 8.0
+
+
+@pytest.mark.filterwarnings("ignore:there is no C++ compiler")
+def test_passes_run_also_where_the_evaluator_runs_the_kernel(monkeypatch):
+    monkeypatch.setattr(host, "find_compiler", lambda: None)
+    with tilekit.passes(after("copy_elimination", OncePass())):
+        value, kernel = launch()
+    assert kernel.compiled is None
+    assert value == 6.0
     assert launch()[0] == 8.0
 
 

@@ -203,7 +203,10 @@ class Kernel:
 
     def _load(self, compiled: CompiledProgram | None) -> Runner:
         if compiled is None:
-            return importlib.import_module("tilekit.jit.evaluated").Evaluated(self.program)
+            program, pipeline = self.program, self.machine.pipeline
+            if pipeline is not None:
+                program = importlib.import_module("tilekit.drivers").optimize_program(program, pipeline=pipeline)
+            return importlib.import_module("tilekit.jit.evaluated").Evaluated(program)
         where = self.machine.device
         runner = compiled.load(where.kind, self.machine.config, where.index)
         if where.kind is DeviceKind.CPU:

@@ -11,7 +11,7 @@ person's own learns from it which method did what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, cast
@@ -48,7 +48,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
-def watched_by(watcher: Watcher) -> Iterator[None]:
+def watched_by(watcher: Watcher) -> Generator[None]:
     """Within the block, functors that are made are watched."""
     token = _watcher.set(watcher)
     try:
