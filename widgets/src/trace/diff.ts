@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two texts side by side or in one column. Only the rows in view are in the page, so thousands of lines cost no more
-// than forty.
-import { button, el, plural } from "../common/dom.ts";
-import { makeFocusable } from "../common/keyboard.ts";
+// Two texts side by side or in one column: how they are shown, and what keys and clicks do in them.
+import { el, plural } from "../common/dom.ts";
 import { type Language, names } from "../common/syntax.ts";
 import { Show } from "./diffalign.ts";
-import { type Pin, type Pins, pinsFromText, pinsToText, withoutPin, withPin } from "./diffpins.ts";
+import { Aligner, type Answer } from "./diffaligner.ts";
+import { Pane, ROW } from "./diffpane.ts";
 import { rowElement } from "./diffrows.ts";
 import { Ruler } from "./diffruler.ts";
-import { CONTEXTS, DiffText, type Origins, type Place, type Row, type Settings, type Side, type Texts } from "./difftext.ts";
+import { Switches } from "./diffswitches.ts";
+import { DiffText, type Origins, type Place, type Row, type Settings, type Side, type Texts } from "./difftext.ts";
 import { nameAt, type ShownLine, Uses } from "./diffuses.ts";
 
-const ROW = 18;
 const FOLD_ROW = 24;
-const OVERSCAN = 8;
 const SIGN = 16;
 const GUTTER = 130;
-const FIRST: Settings = { layout: "split", context: 3, indents: true, renames: false };
 
 export interface DiffEvents {
   /** A line was clicked or reached by the arrows. */
@@ -54,34 +51,23 @@ export const DIFF_KEYS: readonly [keys: string, what: string][] = [
 
 export class DiffView {
   readonly element: HTMLElement;
-  readonly viewport = el("div", "tk-rows", [], { role: "table" });
-  readonly #pad = el("div", "tk-rows-pad", [], { role: "rowgroup" });
-  readonly #ruler: Ruler;
-  readonly #slider = el("div", "tk-slider", [el("div")], { "aria-hidden": "true" });
-  readonly #heads = [el("span"), el("span")] as const;
-  /** What switches the view, for whoever has a place for it. */
-  readonly switches: readonly HTMLElement[];
   readonly keys = DIFF_KEYS;
+  readonly #pane: Pane;
+  readonly #ruler: Ruler;
+  readonly #switches = new Switches((changes) => this.#apply(changes), () => this.#align());
+  readonly #aligner = new Aligner();
+  readonly #uses = new Uses();
+  readonly #heads = [el("span"), el("span")] as const;
   readonly #summary = el("span", "tk-diff-summary");
   readonly #message = el("div", "tk-diff-message", [], { role: "status" });
-  readonly #toggles: Record<"unified" | "indents" | "renames" | "align", HTMLButtonElement>;
-  readonly #context = el("select", "tk-select", [], { "aria-label": "Lines around a change", title: "Lines around a change" });
-  readonly #live = new Map<number, HTMLElement>();
-  readonly #uses = new Uses();
   #text: DiffText | undefined;
-  #pins: Pins = [];
   /** The pins of texts that were shown before, and those that the address of the page came with. */
   readonly #keptPins = new Map<string, string>();
   #givenPins: string | undefined;
-  #settings = FIRST;
-  #tops: number[] = [0];
-  #columns = 0;
-  #width = 0;
-  #found: { place: Place; needle: string } | undefined;
   #cursor: Place | undefined;
+  /** The name whose uses stay marked where the pointer is on none. */
   #name = "";
-  /** While a pin is being set: the line chosen on the left, once there is one. */
-  #pinning: { left?: number } | undefined;
+  #found: { place: Place; needle: string } | undefined;
   #lit: Record<Side, ReadonlySet<number>> = { left: new Set(), right: new Set() };
   #notes: readonly string[] = [];
 
@@ -89,121 +75,90 @@ export class DiffView {
     signal: AbortSignal,
     private readonly events: DiffEvents,
   ) {
-    makeFocusable(this.viewport);
-    this.viewport.append(this.#pad);
-    this.#ruler = new Ruler((share) => this.#jump(share), signal);
-    const toggle = (label: string, name: string, onClick: () => void): HTMLButtonElement => button(label, name, onClick, "tk-toggle");
-    this.#toggles = {
-      unified: toggle("Unified", "One column (u)", () => this.#toggle("unified")),
-      indents: toggle("Indentation apart", "Show lines of which only the indentation differs as such (w)", () => this.#toggle("indents")),
-      renames: toggle("Renames apart", "Fold lines that differ by renaming only (r)", () => this.#toggle("renames")),
-      align: toggle("Align", "Say which lines belong together (F7 or a; Shift+F7 takes one back)", () => this.#pinKey()),
-    };
-    makeFocusable(this.#context);
-    this.#context.append(...CONTEXTS.map((lines) => el("option", "", [lines === Infinity ? "all lines" : `${lines} around`], { value: String(lines) })));
-    this.#context.addEventListener("change", () => this.apply({ context: Number(this.#context.value) }), { signal });
-    this.switches = [...Object.values(this.#toggles), this.#context];
+    this.#pane = new Pane({ element: (index) => this.#row(index), codeWidth: () => this.#codeWidth, painted: () => this.#painted() }, signal);
+    this.#ruler = new Ruler((share) => this.#pane.jump(share), signal);
     this.element = el("div", "tk-diff", [
       el("div", "tk-heads", [this.#heads[0], el("div", "tk-head", [this.#heads[1], this.#summary])]),
       this.#message,
       el("div", "tk-diff-body", [this.viewport, this.#ruler.element]),
-      this.#slider,
+      this.#pane.slider,
     ]);
-    this.viewport.addEventListener("scroll", () => this.#paint(), { passive: true, signal });
-    this.viewport.addEventListener("wheel", (event) => this.#wheel(event), { passive: false, signal });
     this.viewport.addEventListener("click", (event) => this.#click(event), { signal });
     this.viewport.addEventListener("mousemove", (event) => this.#hover(event), { passive: true, signal });
     this.viewport.addEventListener("mouseleave", () => this.#mark(this.#name), { passive: true, signal });
-    this.#slider.addEventListener("scroll", () => this.#slide(), { passive: true, signal });
-    const observer = new ResizeObserver(() => this.#resize());
-    observer.observe(this.viewport);
-    signal.addEventListener("abort", () => {
-      observer.disconnect();
-      this.#uses.clear();
-    });
-    this.#dress();
+    signal.addEventListener("abort", () => this.#uses.clear());
+    this.#say("");
+  }
+
+  /** What has the focus when keys are for the rows. */
+  get viewport(): HTMLElement {
+    return this.#pane.viewport;
+  }
+
+  /** What switches the view, for whoever has a place for it. */
+  get switches(): readonly HTMLElement[] {
+    return this.#switches.elements;
+  }
+
+  /** Whether the next line that is clicked becomes part of a pin. */
+  get isPicking(): boolean {
+    return this.#aligner.isOn;
+  }
+
+  /** The line that one is at. */
+  get cursor(): Place | undefined {
+    return this.#cursor;
   }
 
   /** Show two texts, from their first change or from their top; the same ones again as they stand. */
   show({ before, after, languages, labels, isTranslation, origins }: Shown): void {
     const shown = this.#text?.texts;
-    const isAgain = shown !== undefined && isEqual(shown.before, before) && isEqual(shown.after, after ?? []) && isEqual(shown.labels, labels);
-    if (isAgain && this.#givenPins === undefined && shown.isTranslation === (isTranslation || after === null)) return this.#repaint();
+    const texts: Texts = { before, after: after ?? [], languages, labels, isTranslation: isTranslation || after === null, origins };
+    const isAgain = shown !== undefined && isEqual(shown.before, before) && isEqual(shown.after, texts.after) && isEqual(shown.labels, labels);
+    if (isAgain && this.#givenPins === undefined && shown.isTranslation === texts.isTranslation) return this.#pane.repaint();
     this.#text = undefined;
-    this.#pins = pinsFromText(this.#givenPins ?? this.#keptPins.get(keyOf(labels)) ?? "", before.length, after?.length ?? 0);
-    this.#givenPins = this.#found = this.#cursor = this.#pinning = undefined;
+    this.#aligner.restore(this.#givenPins ?? this.#keptPins.get(keyOf(labels)) ?? "", before.length, texts.after.length);
+    this.#givenPins = this.#found = this.#cursor = undefined;
     this.#name = "";
     this.#lit = { left: new Set(), right: new Set() };
-    this.gutter(null);
     this.#heads.forEach((head, n) => head.replaceChildren(labels[n]!, ...(after === null ? [] : [el("em", "", [n ? "after" : "before"])])));
     this.element.classList.toggle("tk-single", after === null);
     this.viewport.setAttribute("aria-label", labels.filter(Boolean).join(" and "));
     this.#say("");
-    this.#compare({ before, after: after ?? [], languages, labels, isTranslation: isTranslation || after === null, origins });
+    this.#compare(texts);
     const [first] = this.#text!.changes();
-    this.viewport.scrollTop = first === undefined ? 0 : Math.max(0, this.#tops[first]! - 4 * ROW);
-    this.#slider.scrollLeft = 0;
-    this.#resize();
-  }
-
-  /** Whether the next line that is clicked becomes part of a pin. */
-  get isPicking(): boolean {
-    return this.#pinning !== undefined;
-  }
-
-  get cursor(): Place | undefined {
-    return this.#cursor;
+    this.viewport.scrollTop = 0;
+    if (first !== undefined) this.#pane.scrollTo(first);
+    this.#pane.slider.scrollLeft = 0;
+    this.gutter(null);
   }
 
   /** How the texts are drawn, for the address of a page: what is not as it is at first, and the pins. */
   get state(): string {
-    const { layout, context, indents, renames } = this.#settings;
-    const words = [
-      ...(layout === "unified" ? ["u"] : []),
-      ...(context === FIRST.context ? [] : [`c${context === Infinity ? "all" : context}`]),
-      ...(indents ? [] : ["w"]),
-      ...(renames ? ["r"] : []),
-      ...(this.#pins.length ? [`p${pinsToText(this.#pins)}`] : []),
-    ];
-    return words.join("_");
+    const { text } = this.#aligner;
+    return [...this.#switches.words, ...(text ? [`p${text}`] : [])].join("_");
   }
 
   set state(text: string) {
     const words = new Set(text.split("_"));
-    const context = CONTEXTS.find((lines) => words.has(`c${lines === Infinity ? "all" : lines}`)) ?? FIRST.context;
     this.#givenPins = [...words].find((word) => word.startsWith("p"))?.slice(1) ?? "";
-    this.#set({ layout: words.has("u") ? "unified" : "split", context, indents: !words.has("w"), renames: words.has("r") });
-  }
-
-  apply(changes: Partial<Settings>): void {
-    this.#set(changes);
-    this.events.onChange();
-  }
-
-  #set(changes: Partial<Settings>): void {
-    const { indents, renames } = this.#settings;
-    this.#settings = { ...this.#settings, ...changes };
-    this.#dress();
-    if (this.#text) {
-      const isCompared = indents === this.#settings.indents && renames === this.#settings.renames;
-      const { layout, context } = this.#settings;
-      this.#staying(() => (isCompared ? this.#text!.arrange(layout, context) : this.#compare(this.#text!.texts)));
-    }
+    this.#set(Switches.settings(words));
   }
 
   /** Whether a key was for this view, which then did what it stands for. */
   key(key: string, event: KeyboardEvent): boolean {
-    if (!this.#text) return false;
+    const text = this.#text;
+    if (!text) return false;
     const actions: Record<string, () => void> = {
-      n: () => this.change(1),
-      p: () => this.change(-1),
-      u: () => this.#toggle("unified"),
-      w: () => this.#toggle("indents"),
-      r: () => this.#toggle("renames"),
-      e: () => this.#staying(() => this.#text!.toggle(this.#rowOfCursor())),
-      E: () => this.#staying(() => this.#text!.expand(!this.#text!.isExpanded)),
-      a: () => this.#pinKey(),
-      F7: () => (event.shiftKey ? this.#unpin() : this.#pinKey()),
+      n: () => this.#pane.leap(text.changes(), 1),
+      p: () => this.#pane.leap(text.changes(), -1),
+      u: () => this.#switches.toggle("unified"),
+      w: () => this.#switches.toggle("indents"),
+      r: () => this.#switches.toggle("renames"),
+      e: () => this.#staying(() => text.toggle(this.#rowOfCursor())),
+      E: () => this.#staying(() => text.expand(!text.isExpanded)),
+      a: () => this.#align(),
+      F7: () => (event.shiftKey ? this.#answer(this.#aligner.takeBack(this.#cursor)) : this.#align()),
     };
     if (document.activeElement === this.viewport) {
       actions.ArrowDown = () => this.#step(1);
@@ -212,17 +167,9 @@ export class DiffView {
       actions.ArrowLeft = () => this.#sidestep(-1);
       actions.Enter = () => this.#enter();
     }
-    if (this.#pinning || this.#cursor || this.#name || !this.#message.hidden) actions.Escape = () => this.#escape();
+    if (this.isPicking || this.#cursor || this.#name || !this.#message.hidden) actions.Escape = () => this.#escape();
     actions[key]?.();
     return actions[key] !== undefined;
-  }
-
-  /** Go to the next or the previous change, as seen from the top of the view. */
-  change(direction: 1 | -1): void {
-    const here = this.viewport.scrollTop + 4 * ROW;
-    const places = (this.#text?.changes() ?? []).map((row) => this.#tops[row]!);
-    const place = direction === 1 ? places.find((top) => top > here + 1) : places.reverse().find((top) => top < here - 1);
-    if (place !== undefined) this.viewport.scrollTop = Math.max(0, place - 4 * ROW);
   }
 
   /** Bring a line into view, open what hides it, and put the cursor on it. */
@@ -230,10 +177,10 @@ export class DiffView {
     const place = { side, line };
     const row = this.#text?.reveal(place) ?? -1;
     if (row < 0) return;
-    this.#layOut();
     this.#cursor = place;
-    this.#scrollTo(row);
-    this.#resize();
+    this.#lay();
+    this.#pane.show(row);
+    this.#pane.paint();
   }
 
   /** Go to the first, next or previous place where something stands: which of how many it is. */
@@ -244,66 +191,66 @@ export class DiffView {
     const place = places[at];
     this.#found = place && { place, needle };
     if (!place) {
-      this.#repaint();
+      this.#pane.repaint();
       return { at: 0, of: 0 };
     }
     this.reveal(place.side, place.line);
-    this.#slideTo(place, needle);
+    const column = this.#text!.line(place).toLowerCase().indexOf(needle.toLowerCase());
+    this.#pane.slideTo(column, needle.length);
     return { at: at + 1, of: places.length };
   }
 
   /** Light lines up, as those that another line came from. */
   light(side: Side, lines: Iterable<number>): void {
     this.#lit = { ...this.#lit, [side]: new Set(lines) };
-    this.#repaint();
+    this.#pane.repaint();
   }
 
   /** Say something beside each line of the new text, or nothing. */
   gutter(notes: readonly string[] | null): void {
     this.#notes = notes ?? [];
     this.element.classList.toggle("tk-noted", this.#notes.length > 0);
-    this.#slide();
-    this.#resize();
-    this.#repaint();
-  }
-
-  slide(characters: number): void {
-    this.#slider.scrollLeft += characters * this.#characterWidth();
+    this.#pane.clear();
+    this.#pane.resize();
   }
 
   // --- settings --------------------------------------------------------------------------------------------------------
 
+  #apply(changes: Partial<Settings>): void {
+    this.#set(changes);
+    this.events.onChange();
+  }
+
+  #set(changes: Partial<Settings>): void {
+    const { indents, renames } = this.#switches.settings;
+    const settings = (this.#switches.settings = { ...this.#switches.settings, ...changes });
+    this.#dress();
+    const text = this.#text;
+    if (!text) return;
+    const isCompared = indents === settings.indents && renames === settings.renames;
+    this.#staying(() => (isCompared ? text.arrange(settings.layout, settings.context) : this.#compare(text.texts)));
+  }
+
   #compare(texts: Texts): void {
-    this.#text = new DiffText(texts, this.#settings, this.#pins);
+    const { pins } = this.#aligner;
+    this.#text = new DiffText(texts, this.#switches.settings, pins);
     const { added, removed, moved, indented, renamed } = this.#text.counts;
     const words = [
       ...(moved ? [`${plural(moved, "line")} moved`] : []),
       ...(indented ? [`${plural(indented, "line")} re-indented`] : []),
       ...(renamed ? [`${plural(renamed, "line")} ${renamed === 1 ? "differs" : "differ"} by renaming only`] : []),
-      ...(this.#pins.length ? [plural(this.#pins.length, "pin")] : []),
+      ...(pins.length ? [plural(pins.length, "pin")] : []),
     ];
     const pills = [el("span", "tk-pill tk-added", [`+${added}`]), el("span", "tk-pill tk-removed", [`−${removed}`])];
     this.#summary.replaceChildren(...(words.length ? [...pills, el("span", "tk-dim", [words.join(" · ")])] : []));
     this.#dress();
-    this.#layOut();
-  }
-
-  #toggle(which: "unified" | "indents" | "renames"): void {
-    if (which === "unified") this.apply({ layout: this.#settings.layout === "split" ? "unified" : "split" });
-    else this.apply({ [which]: !this.#settings[which] });
+    this.#lay();
   }
 
   #dress(): void {
-    const { layout, context, indents, renames } = this.#settings;
     const isTranslation = this.#text?.texts.isTranslation ?? false;
-    const isOn = { unified: layout === "unified", indents, renames, align: this.#pinning !== undefined };
-    for (const [name, toggle] of Object.entries(this.#toggles)) {
-      toggle.setAttribute("aria-pressed", String(isOn[name as keyof typeof isOn]));
-      toggle.disabled = isTranslation;
-    }
-    this.#context.value = String(context);
-    this.#context.disabled = isTranslation;
-    this.element.classList.toggle("tk-unified", isOn.unified && !isTranslation);
+    this.#switches.show(this.isPicking, isTranslation);
+    this.element.classList.toggle("tk-unified", this.#switches.settings.layout === "unified" && !isTranslation);
   }
 
   #say(message: string, isRefusal = false): void {
@@ -314,65 +261,38 @@ export class DiffView {
 
   // --- pins ------------------------------------------------------------------------------------------------------------
 
-  #pinKey(): void {
-    if (this.#text?.texts.isTranslation) return this.#say("there is nothing to align here", true);
-    // who is used to press the key between the two lines may do so
-    if (this.#pinning?.left === undefined) this.#pinning = this.#pinning ? undefined : {};
-    this.#askForLine();
+  #align(): void {
+    if (!this.#text || this.#text.texts.isTranslation) return this.#say("there is nothing to align here", true);
+    this.viewport.focus({ preventScroll: true });
+    this.#answer(this.#aligner.press());
   }
 
-  #askForLine(): void {
-    this.viewport.focus({ preventScroll: true });
+  #answer({ words, isRefusal, pin }: Answer): void {
+    this.#say(words, isRefusal);
     this.#dress();
-    if (!this.#pinning) return this.#say("");
-    const { left } = this.#pinning;
-    const where = left === undefined ? "the line on the left" : `the line on the right that belongs to ${left + 1}`;
-    this.#say(`Click ${where}, or ↑ ↓ and Enter; Esc to leave`);
-    const side = left === undefined ? "left" : "right";
-    const row = this.#text!.rows[this.#rowOfCursor()];
-    if (row && row.show !== Show.Fold && row[side] >= 0) this.#setCursor({ side, line: row[side] });
+    if (pin) {
+      this.#keptPins.set(keyOf(this.#text!.texts.labels), this.#aligner.text);
+      this.#compare(this.#text!.texts);
+      this.#goTo({ side: "right", line: pin.right });
+      this.events.onChange();
+    } else if (this.isPicking && !isRefusal) {
+      // from the line that one is at, on the side that is asked for
+      const { side } = this.#aligner;
+      const row = this.#text!.rows[this.#rowOfCursor()];
+      if (row && row.show !== Show.Fold && row[side] >= 0) this.#setCursor({ side, line: row[side] });
+    }
   }
 
   #pick(row: Row, clicked: Side): void {
-    const isRechosen = this.#pinning!.left !== undefined && clicked === "left" && this.#settings.layout === "split";
-    const side: Side = this.#pinning!.left === undefined || isRechosen ? "left" : "right";
-    if (row.show === Show.Fold || row[side] < 0) return this.#say(`there is no line on the ${side} here`, true);
-    if (side === "left") {
-      this.#pinning = { left: row.left };
-      this.#setCursor({ side, line: row.left });
-      return this.#askForLine();
-    }
-    const pin = { left: this.#pinning!.left!, right: row.right };
-    const pins = withPin(this.#pins, pin);
-    this.#pinning = undefined;
-    if (typeof pins === "string") this.#say(pins, true);
-    else this.#pinTo(pins, `pinned ${pin.left + 1} ⇄ ${pin.right + 1}`, pin);
-    this.#dress();
-  }
-
-  #unpin(): void {
-    const pins = withoutPin(this.#pins, this.#cursor);
-    const gone = this.#pins.find((pin) => !pins.includes(pin));
-    if (gone) this.#pinTo(pins, `took back ${gone.left + 1} ⇄ ${gone.right + 1}`, gone);
-    else this.#say("there is no pin", true);
-  }
-
-  #pinTo(pins: Pins, message: string, { right }: Pin): void {
-    this.#pins = pins;
-    this.#keptPins.set(keyOf(this.#text!.texts.labels), pinsToText(pins));
-    this.#compare(this.#text!.texts);
-    this.#say(message);
-    this.#goTo({ side: "right", line: right });
-    this.events.onChange();
+    this.#answer(this.#aligner.pick(row, this.#switches.settings.layout === "split" ? clicked : undefined));
   }
 
   #escape(): void {
     this.#say("");
-    if (this.#pinning) {
-      this.#pinning = undefined;
-      this.#dress();
-      return;
-    }
+    const wasPicking = this.isPicking;
+    this.#aligner.leave();
+    this.#dress();
+    if (wasPicking) return;
     this.#name = "";
     this.#mark("");
     this.#setCursor(undefined);
@@ -393,7 +313,7 @@ export class DiffView {
 
   #showCursor(): void {
     const row = this.#cursor ? this.#text!.rowOf(this.#cursor) : -1;
-    for (const [index, node] of this.#live) {
+    for (const [index, node] of this.#pane.live) {
       if (index === row) node.dataset.cursor = this.#cursor!.side;
       else delete node.dataset.cursor;
     }
@@ -402,15 +322,16 @@ export class DiffView {
   /** The row under the cursor, else the first that is in view. */
   #rowOfCursor(): number {
     const row = this.#cursor ? this.#text!.rowOf(this.#cursor) : -1;
-    return row >= 0 ? row : this.#rowAt(this.viewport.scrollTop);
+    return row >= 0 ? row : this.#pane.first;
   }
 
   /** To the next line; a fold on the way opens at the end that is reached. */
   #step(direction: 1 | -1): void {
     const text = this.#text!;
-    const wanted = this.#pinning ? (this.#pinning.left === undefined ? "left" : "right") : (this.#cursor?.side ?? "right");
+    const wanted = this.isPicking ? this.#aligner.side : (this.#cursor?.side ?? "right");
+    const isPassed = (row: Row | undefined): boolean => row !== undefined && this.isPicking && row.show !== Show.Fold && row[wanted] < 0;
     let index = this.#rowOfCursor() + (this.#cursor ? direction : 0);
-    while (text.rows[index] && this.#pinning && text.rows[index]!.show !== Show.Fold && text.rows[index]![wanted] < 0) index += direction;
+    while (isPassed(text.rows[index])) index += direction;
     const fold = text.rows[index];
     if (fold?.show === Show.Fold) {
       const count = text.rows.length;
@@ -419,20 +340,21 @@ export class DiffView {
     }
     const row = text.rows[index];
     if (!row) return;
-    const side = row.shows !== "both" ? row.shows : row[wanted] >= 0 ? wanted : wanted === "left" ? "right" : "left";
+    const side = row.shows !== "both" ? row.shows : row[wanted] >= 0 ? wanted : otherThan(wanted);
     this.#setCursor({ side, line: row[side] });
-    this.#scrollTo(index);
+    this.#pane.show(index);
   }
 
   /** To the next or the previous name in the line under the cursor, or some columns aside where there is no cursor. */
   #sidestep(direction: 1 | -1): void {
-    if (!this.#cursor) return this.slide(8 * direction);
-    const found = [...new Set(this.#namesAt(this.#cursor))];
-    const at = found.indexOf(this.#name) + direction;
-    if (found[at]) {
-      this.#name = found[at];
-      this.#mark(this.#name);
-      return;
+    if (!this.#cursor) return this.#pane.slide(8 * direction);
+    const { languages } = this.#text!.texts;
+    const found = names(this.#text!.line(this.#cursor), languages[this.#cursor.side === "left" ? 0 : 1]).map(({ text }) => text);
+    const different = [...new Set(found)];
+    const name = different[different.indexOf(this.#name) + direction];
+    if (name) {
+      this.#name = name;
+      return this.#mark(name);
     }
     const side = direction === 1 ? "right" : "left";
     const row = this.#text!.rows[this.#rowOfCursor()]!;
@@ -442,25 +364,14 @@ export class DiffView {
     this.#setCursor({ side, line: row[side] });
   }
 
-  #namesAt({ side, line }: Place): string[] {
-    const { before, after, languages } = this.#text!.texts;
-    const [lines, language] = side === "left" ? [before, languages[0]] : [after, languages[1]];
-    return names(lines[line]!, language).map(({ text }) => text);
-  }
-
   #enter(): void {
+    const text = this.#text!;
     const index = this.#rowOfCursor();
-    const row = this.#text!.rows[index]!;
-    if (this.#pinning) return this.#pick(row, this.#cursor?.side ?? "left");
-    const move = this.#cursor && this.#text!.moveAt(this.#cursor);
-    if (move) this.#followMove(this.#cursor!);
-    else this.#staying(() => this.#text!.toggle(index));
-  }
-
-  #followMove({ side, line }: Place): void {
-    const move = this.#text!.moveAt({ side, line })!;
-    const other = side === "left" ? "right" : "left";
-    this.#goTo({ side: other, line: move[other] + line - move[side] });
+    if (this.isPicking) return this.#pick(text.rows[index]!, this.#aligner.side);
+    const move = this.#cursor && text.moveAt(this.#cursor);
+    if (!move) return this.#staying(() => text.toggle(index));
+    const { side, line } = this.#cursor!;
+    this.#goTo({ side: otherThan(side), line: move[otherThan(side)] + line - move[side] });
   }
 
   #click(event: MouseEvent): void {
@@ -476,11 +387,11 @@ export class DiffView {
     if (row.show === Show.Fold) {
       const end = target.closest<HTMLElement>("[data-end]")?.dataset.end as "top" | "bottom" | undefined;
       this.#text!.open(row, end ?? "all");
-      return this.refresh();
+      return this.#lay();
     }
     const side = target.closest<HTMLElement>("[data-side]")?.dataset.side as Side | undefined;
     if (!side) return;
-    if (this.#pinning) return this.#pick(row, side);
+    if (this.isPicking) return this.#pick(row, side);
     // who has just marked some text wants to copy it
     if (!getSelection()!.isCollapsed) return;
     const line = this.#lineAt(target);
@@ -508,7 +419,7 @@ export class DiffView {
   }
 
   #shownLines(): ShownLine[] {
-    return [...this.#pad.querySelectorAll<HTMLElement>("code[data-side] > .tk-code")].map((code) => this.#shownLine(code));
+    return [...this.viewport.querySelectorAll<HTMLElement>("code[data-side] > .tk-code")].map((code) => this.#shownLine(code));
   }
 
   #shownLine(code: HTMLElement): ShownLine {
@@ -516,124 +427,49 @@ export class DiffView {
     return { code, text: code.textContent!, language };
   }
 
-  // --- painting --------------------------------------------------------------------------------------------------------
+  // --- rows ------------------------------------------------------------------------------------------------------------
 
-  /** Lay the rows out again, after folding. */
-  refresh(): void {
-    if (!this.#text) return;
-    this.#layOut();
-    this.#resize();
-  }
-
-  #repaint(): void {
-    this.#clear();
-    this.#paint();
-  }
-
-  /** Change the rows, and keep the line at the top of the view, or the one under the cursor, where it is. */
+  /** Change the rows, and keep the line under the cursor, or the one at the top of the view, where it is. */
   #staying(change: () => void): void {
-    const { scrollTop, clientHeight } = this.viewport;
-    const isInView = (index: number): boolean => index >= 0 && this.#tops[index]! >= scrollTop && this.#tops[index]! < scrollTop + clientHeight;
     const own = this.#cursor ? this.#text!.rowOf(this.#cursor) : -1;
-    const first = isInView(own) ? own : this.#text!.rows.findIndex(({ show }, index) => index >= this.#rowAt(scrollTop) && show !== Show.Fold);
-    const row = this.#text!.rows[first];
-    const offset = row ? this.#tops[first]! - scrollTop : 0;
+    const { first } = this.#pane;
+    const index = this.#pane.isInView(own) ? own : this.#text!.rows.findIndex(({ show }, at) => at >= first && show !== Show.Fold);
+    const row = this.#text!.rows[index];
+    const offset = row ? this.#pane.offset(index) : 0;
     change();
-    this.refresh();
+    this.#lay();
     if (!row) return;
     const side: Side = row.shows === "left" || row.right < 0 ? "left" : "right";
     const now = this.#text!.rowOf({ side, line: row[side] });
-    if (now >= 0) this.viewport.scrollTop = this.#tops[now]! - offset;
-    this.#paint();
+    if (now >= 0) this.#pane.scrollTo(now, offset);
+    this.#pane.paint();
   }
 
-  get #height(): number {
-    return this.#tops[this.#tops.length - 1]!;
-  }
-
-  #layOut(): void {
-    const { rows, texts } = this.#text!;
-    this.#tops = [0];
-    for (const { show } of rows) this.#tops.push(this.#height + (show === Show.Fold ? FOLD_ROW : ROW));
-    this.#clear();
-    this.#pad.style.height = `${this.#height}px`;
-    this.viewport.setAttribute("aria-rowcount", String(rows.length));
-    const longest = (lines: readonly string[]): number => lines.reduce((most, line) => Math.max(most, width(line)), 0);
-    this.#columns = Math.max(longest(texts.before), longest(texts.after)) + 2;
+  #lay(): void {
+    const { rows, widest } = this.#text!;
     this.element.style.setProperty("--tk-number", `${this.#numberWidth}px`);
+    this.#pane.lay(rows.map(({ show }) => (show === Show.Fold ? FOLD_ROW : ROW)), widest + 2);
+    this.#pane.resize();
+    this.#ruler.paint(this.#text!, this.#pane.tops, this.viewport.clientHeight);
   }
 
-  #clear(): void {
-    this.#live.clear();
-    this.#pad.replaceChildren();
-  }
-
-  #rowAt(y: number): number {
-    let low = 0;
-    let high = this.#tops.length - 1;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#tops[middle + 1]! <= y) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  #paint(): void {
-    if (!this.#text) return;
-    const { scrollTop, clientHeight } = this.viewport;
-    const { rows } = this.#text;
-    const first = Math.max(0, this.#rowAt(scrollTop) - OVERSCAN);
-    const stop = Math.min(rows.length, this.#rowAt(scrollTop + clientHeight) + OVERSCAN);
-    for (const [index, node] of this.#live) {
-      if (index >= first && index < stop) continue;
-      node.remove();
-      this.#live.delete(index);
-    }
-    const added = document.createDocumentFragment();
-    const found = this.#found ? this.#text.rowOf(this.#found.place) : -1;
-    for (let index = first; index < stop; index++) {
-      if (this.#live.has(index)) continue;
-      const node = this.#row(index, rows[index]!, index === found ? this.#found!.needle : "");
-      this.#live.set(index, node);
-      added.append(node);
-    }
-    this.#pad.append(added);
-    this.#showCursor();
-    this.#uses.mark(() => this.#shownLines());
-  }
-
-  #row(index: number, row: Row, needle: string): HTMLElement {
-    const node = rowElement(row, this.#text!, {
-      layout: this.#settings.layout,
-      needle,
+  #row(index: number): HTMLElement {
+    const row = this.#text!.rows[index]!;
+    const found = this.#found;
+    return rowElement(row, this.#text!, {
+      layout: this.#switches.settings.layout,
+      needle: found && row[found.place.side] === found.place.line ? found.needle : "",
       isSingle: this.element.classList.contains("tk-single"),
-      isPinned: this.#pins.some(({ left, right }) => left === row.left && right === row.right),
+      isPinned: this.#aligner.pins.some(({ left, right }) => left === row.left && right === row.right),
       note: this.#notes.length ? (line) => this.#notes[line] ?? "" : undefined,
       isLit: ({ side, line }) => this.#lit[side].has(line),
     });
-    node.style.top = `${this.#tops[index]}px`;
-    node.setAttribute("aria-rowindex", String(index + 1));
-    node.dataset.row = String(index);
-    return node;
   }
 
-  #scrollTo(row: number): void {
-    const top = this.#tops[row]!;
-    const { scrollTop, clientHeight } = this.viewport;
-    if (top < scrollTop || top + ROW > scrollTop + clientHeight) this.viewport.scrollTop = top - clientHeight / 2;
-  }
-
-  // --- beside the rows -------------------------------------------------------------------------------------------------
-
-  #resize(): void {
-    if (!this.#text || !this.viewport.clientWidth) return;
-    const missing = Math.max(0, this.#columns * this.#characterWidth() - this.#codeWidth);
-    this.#slider.hidden = missing === 0;
-    (this.#slider.firstElementChild as HTMLElement).style.width = `calc(100% + ${missing}px)`;
-    this.#slide();
-    this.#ruler.paint(this.#text, this.#tops, this.viewport.clientHeight);
-    this.#paint();
+  #painted(): void {
+    if (!this.#text) return;
+    this.#showCursor();
+    this.#uses.mark(() => this.#shownLines());
   }
 
   get #numberWidth(): number {
@@ -642,48 +478,15 @@ export class DiffView {
   }
 
   get #codeWidth(): number {
-    const isUnified = this.element.classList.contains("tk-unified");
+    if (!this.#text) return 0;
     const gutter = this.#notes.length ? GUTTER : 0;
     const { clientWidth } = this.viewport;
-    return isUnified ? clientWidth - 2 * this.#numberWidth - SIGN - gutter : clientWidth / 2 - this.#numberWidth - SIGN - gutter;
-  }
-
-  #characterWidth(): number {
-    if (this.#width) return this.#width;
-    const probe = el("span", "tk-probe", ["0".repeat(100)]);
-    this.viewport.append(probe);
-    this.#width = probe.getBoundingClientRect().width / 100;
-    probe.remove();
-    return this.#width;
-  }
-
-  #slide(): void {
-    this.viewport.style.setProperty("--tk-x", `${-this.#slider.scrollLeft}px`);
-  }
-
-  #slideTo({ side, line }: Place, needle: string): void {
-    const { before, after } = this.#text!.texts;
-    const column = Math.max(0, (side === "left" ? before : after)[line]!.toLowerCase().indexOf(needle.toLowerCase()));
-    const shown = this.#codeWidth / this.#characterWidth();
-    const from = this.#slider.scrollLeft / this.#characterWidth();
-    const isVisible = column >= from && column + needle.length <= from + shown;
-    if (!isVisible) this.#slider.scrollLeft = (column + needle.length + 4 - shown) * this.#characterWidth();
-  }
-
-  #wheel(event: WheelEvent): void {
-    const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-    if (!sideways || this.#slider.hidden) return;
-    this.#slider.scrollLeft += sideways;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) event.preventDefault();
-  }
-
-  #jump(share: number): void {
-    const shown = Math.max(this.#height, this.viewport.clientHeight);
-    this.viewport.scrollTop = share * shown - this.viewport.clientHeight / 2;
+    if (this.element.classList.contains("tk-single")) return clientWidth - this.#numberWidth - SIGN;
+    if (this.element.classList.contains("tk-unified")) return clientWidth - 2 * this.#numberWidth - SIGN - gutter;
+    return clientWidth / 2 - this.#numberWidth - SIGN - gutter;
   }
 }
 
+const otherThan = (side: Side): Side => (side === "left" ? "right" : "left");
 const isEqual = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((item, index) => item === b[index]);
 const keyOf = (labels: readonly string[]): string => labels.join("\0");
-/** In columns, of which a tab may take four. */
-const width = (line: string): number => line.length + (line.includes("\t") ? 3 * (line.split("\t").length - 1) : 0);

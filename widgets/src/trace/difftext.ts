@@ -62,6 +62,7 @@ export class DiffText {
   readonly moves: readonly Move[];
   readonly #items: Item[];
   #stretches: Stretch[] = [];
+  #widest: number | undefined;
   #settings: Settings;
 
   constructor(
@@ -151,6 +152,15 @@ export class DiffText {
 
   // --- what is where ---------------------------------------------------------------------------------------------------
 
+  line({ side, line }: Place): string {
+    return (side === "left" ? this.texts.before : this.texts.after)[line]!;
+  }
+
+  /** How many columns the longest line takes. */
+  get widest(): number {
+    return (this.#widest ??= [this.texts.before, this.texts.after].flat().reduce((most, line) => Math.max(most, columns(line)), 0));
+  }
+
   /** Rows where a change begins. */
   changes(): number[] {
     return this.rows.flatMap((row, index) => (isChange(row) && !isChange(this.rows[index - 1]) ? [index] : []));
@@ -227,6 +237,9 @@ export class DiffText {
 
 const isTwofold = ({ show }: Item): boolean => show >= Show.Edited && show <= Show.Replaced;
 const isChange = (row: Row | undefined): boolean => row !== undefined && row.show >= Show.Edited && row.show <= Show.Indented;
+
+/** A tab may take four. */
+const columns = (line: string): number => line.length + (line.includes("\t") ? 3 * (line.split("\t").length - 1) : 0);
 
 function beside(before: number, after: number, origins: Origins): Alignment {
   const items: Item[] = [];

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buttons that say how a diff is drawn, and the same as a text for the address of a page.
+import { el, toggleButton } from "../common/dom.ts";
+import { makeFocusable } from "../common/keyboard.ts";
+import { CONTEXTS, type Settings } from "./difftext.ts";
+
+const FIRST: Settings = { layout: "split", context: 3, indents: true, renames: false };
+
+export class Switches {
+  settings: Readonly<Settings> = FIRST;
+  readonly #unified = toggleButton("Unified", "One column (u)", () => this.toggle("unified"));
+  readonly #indents = toggleButton("Indentation apart", "Show lines of which only the indentation differs as such (w)", () => this.toggle("indents"));
+  readonly #renames = toggleButton("Renames apart", "Fold lines that differ by renaming only (r)", () => this.toggle("renames"));
+  readonly #align = toggleButton("Align", "Say which lines belong together (F7 or a; Shift+F7 takes one back)", () => this.onAlign());
+  readonly #context = el("select", "tk-select", [], { "aria-label": "Lines around a change", title: "Lines around a change" });
+  readonly elements = [this.#unified, this.#indents, this.#renames, this.#align, this.#context];
+
+  constructor(
+    private readonly onChange: (changes: Partial<Settings>) => void,
+    private readonly onAlign: () => void,
+  ) {
+    makeFocusable(this.#context);
+    this.#context.append(...CONTEXTS.map((lines) => el("option", "", [lines === Infinity ? "all lines" : `${lines} around`], { value: String(lines) })));
+    this.#context.addEventListener("change", () => this.onChange({ context: Number(this.#context.value) }));
+  }
+
+  toggle(which: "unified" | "indents" | "renames"): void {
+    const { layout } = this.settings;
+    this.onChange(which === "unified" ? { layout: layout === "split" ? "unified" : "split" } : { [which]: !this.settings[which] });
+  }
+
+  show(isAligning: boolean, isTranslation: boolean): void {
+    const { layout, context, indents, renames } = this.settings;
+    const pressed: [HTMLElement, boolean][] = [[this.#unified, layout === "unified"], [this.#indents, indents], [this.#renames, renames], [this.#align, isAligning]];
+    for (const [toggle, isOn] of pressed) toggle.setAttribute("aria-pressed", String(isOn));
+    this.#context.value = String(context);
+    for (const element of this.elements) element.disabled = isTranslation;
+  }
+
+  /** What is not as it is at first. */
+  get words(): string[] {
+    const { layout, context, indents, renames } = this.settings;
+    return [
+      ...(layout === "unified" ? ["u"] : []),
+      ...(context === FIRST.context ? [] : [contextWord(context)]),
+      ...(indents ? [] : ["w"]),
+      ...(renames ? ["r"] : []),
+    ];
+  }
+
+  static settings(words: ReadonlySet<string>): Settings {
+    const context = CONTEXTS.find((lines) => words.has(contextWord(lines))) ?? FIRST.context;
+    return { layout: words.has("u") ? "unified" : "split", context, indents: !words.has("w"), renames: words.has("r") };
+  }
+}
+
+const contextWord = (lines: number): string => `c${lines === Infinity ? "all" : lines}`;
