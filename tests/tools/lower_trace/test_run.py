@@ -328,6 +328,12 @@ def test_case_57_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else
         assert ear.events[-1].kind == "end" and ear.read().compiles[0].status is Status.DONE
 
 
+def test_a_folder_that_no_file_system_can_have_costs_one_warning(opened, warnings):
+    folder = opened(folder=Path("a\0b"))
+    kernel(folder)
+    assert folder.path is None and len(warnings) == 1 and "null byte" in warnings[0]
+
+
 FULL = """
 import os, resource, sys
 from pathlib import Path

@@ -70,9 +70,9 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
         if settings.mode.makes_page:
             files.append(Page(path / shelf.PAGE, path / journal.FILE, head.script))
         files.append(Shelf(home, path, warn))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         with contextlib.suppress(Exception):
-            warn(f"the trace is not written: {why_not(error)}")
+            warn(f"the trace is not written: {why_not(error) if isinstance(error, OSError) else error}")
     path = path if files else None
     head = replace(head, folder=None if path is None else str(path))
     return RunFolder(Recording(head, [*files, *listeners], warn), home, path)

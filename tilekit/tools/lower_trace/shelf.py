@@ -67,7 +67,8 @@ class Shelf:
         pass
 
     def _write_summary(self, *, ended: bool) -> None:
-        summary = {"kernels": sorted(self._kernels), **self._counts, "ended": ended}
+        size = _nbytes(self._path) if ended else None
+        summary = {"kernels": sorted(self._kernels), **self._counts, "ended": ended, "size": size}
         replace(self._path / _SUMMARY, json.dumps(summary).encode())
 
     def _lead_to_page(self) -> None:
@@ -132,6 +133,7 @@ class RunInfo:
     failed: int = 0
     edited: int = 0
     ended: bool = False
+    size: int | None = None
 
     @property
     def page(self) -> Path | None:
@@ -152,13 +154,15 @@ class RunInfo:
         return True
 
     def nbytes(self) -> int:
-        """What removing it sets free: of a text that many files name, each name counts a part."""
-        return round(sum(_share(file.lstat()) for file in self.path.rglob("*") if file.is_file()))
+        """What removing it sets free, as it was when the run ended."""
+        return _nbytes(self.path) if self.size is None else self.size
 
 
-def _share(status: os.stat_result) -> float:
+def _nbytes(path: Path) -> int:
+    """The bytes of a run: of a text that many files name, each name counts a part."""
+    found = [file.lstat() for file in path.rglob("*") if file.is_file()]
     # one of the names of a text is the store's
-    return status.st_size / max(status.st_nlink - 1, 1)
+    return round(sum(status.st_size / max(status.st_nlink - 1, 1) for status in found))
 
 
 def runs(home: Path) -> list[RunInfo]:
