@@ -350,9 +350,14 @@ _ON_REQUEST = {
 
 def _figures(code: MachineCode) -> dict[str, object]:
     """What ptxas says of the kernel, with all of its shared memory."""
-    figures = asdict(code.figures)
-    figures["shared_bytes"] += code.program.manifest.shared_bytes
-    return {"target": code.target.name, **figures}
+    figures = code.figures
+    return {
+        "target": code.target.name,
+        "registers": figures.registers,
+        "shared_bytes": figures.shared_bytes + code.program.manifest.shared_bytes,
+        "spill_bytes": figures.spill_bytes,
+        "stack_bytes": figures.stack_bytes,
+    }
 
 
 # ------------------------------------------------------------------------------------------------------- toolchains
