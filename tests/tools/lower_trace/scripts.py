@@ -47,7 +47,12 @@ def run(folder: pathlib.Path, body: str, *, name: str = "my_script", **variables
     """Run a script in a folder, with these variables; it must go well."""
     file = folder / f"{name}.py"
     file.write_text(SCRIPT + textwrap.dedent(body))
+    return run_file(file, **variables)
+
+
+def run_file(file: pathlib.Path, **variables: str) -> subprocess.CompletedProcess:
+    """Run a script in its folder, with these variables; it must go well."""
     command = [sys.executable, str(file)]
-    done = subprocess.run(command, cwd=folder, env=environment(**variables), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=file.parent, env=environment(**variables), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done
