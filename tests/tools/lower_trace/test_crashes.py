@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process leaves that dies in the middle of a pass, of whatever, or at any other moment."""
 
+import base64
 import ctypes
 import faulthandler
 import json
@@ -9,18 +10,21 @@ import random
 import re
 import resource
 import signal
+import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from io import RawIOBase
 from pathlib import Path
 
 import pytest
 
+from tests.tools.lower_trace import scripts
 from tests.tools.lower_trace.synthetic import Program, pipeline
 from tilekit.config import TraceMode
 from tilekit.events import Stage, step
-from tilekit.tools.lower_trace import journal, run, shelf
+from tilekit.tools.lower_trace import cli, journal, run, shelf
 from tilekit.tools.lower_trace.journal import Status
 from tilekit.tools.lower_trace.settings import Settings
 
@@ -56,8 +60,8 @@ def fork(folder: Path, steps: Steps, told: int, fatal: Callable[[int], None]) ->
         os._exit(3)
 
 
-def trace_of(folder: Path) -> Path:
-    (path,) = (folder / "work" / shelf.RECORDS).glob("run_*")
+def trace_of(folder: Path, script: str = "work") -> Path:
+    (path,) = (folder / script / shelf.RECORDS).glob("run_*")
     return path
 
 
@@ -117,6 +121,38 @@ def test_case_52_a_pass_that_ends_the_process_leaves_its_name_and_what_it_was_gi
     assert (path / "tile" / "07_pass_7_before.tir").read_text() == steps[7][0].text
     assert not (path / "tile" / "07_pass_7_after.tir").exists()
     assert "did not end" in listed_anew(tmp_path)
+
+    # and a page can be made of the journal alone
+    assert cli.main(["render", str(path), "-o", str(tmp_path / "made.html")]) == 0
+    (packed,) = re.findall(r'data-tk="z">(.*?)</script>', (tmp_path / "made.html").read_text())
+    journal_in_it = zlib.decompress(base64.b64decode(packed), -zlib.MAX_WBITS).decode()
+    assert [json.loads(line) for line in journal_in_it.splitlines()] == lines_of(path)
+
+
+FAILS = """
+from tilekit.transforms import after
+from tilekit.transforms.base import Pass
+
+class Dies(Pass):
+    def process_program(self, prog, sink=None):
+        raise RuntimeError("of itself")
+
+with tilekit.passes(after("layout_inference", Dies())):
+    compile(scaling(2.0))
+"""
+
+
+def test_case_54_a_script_whose_pass_raises_ends_as_it_does_untraced(tmp_path):
+    (tmp_path / "fails.py").write_text(scripts.SCRIPT + FAILS)
+    environment = scripts.environment(TL_LOWER_TRACE="html", TILEKIT_CACHE_DIR=str(tmp_path / "cache"))
+    command = [sys.executable, "fails.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "RuntimeError: of itself" in done.stderr and "recording.py" not in done.stderr
+    told = journal.read(trace_of(tmp_path / "tmp" / "lower_trace_dir", "fails"))
+    culprit = told.compiles[0].culprit
+    assert told.ended and culprit.name == "dies" and culprit.status is Status.FAILED
+    assert not [s for s in told.compiles[0].steps if s.base_phase == "codegen"]
 
 
 def lines_of(path: Path) -> list[object]:
