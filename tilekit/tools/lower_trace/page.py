@@ -23,6 +23,7 @@ _GROWN = '<script type="application/json" data-tk="j">[{}]</script>\n'
 _COMPACT = '<script type="application/octet-stream" data-tk="z">{}</script>\n'
 # nothing is fetched, and no script or style counts but the two that are written here
 _POLICY = "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+_FRAME = "width:100%;height:560px;border:1px solid rgba(128,128,128,.4);border-radius:6px"
 _PAGE = Template("""\
 <!doctype html>
 <html lang="en">
@@ -132,3 +133,32 @@ def _digest(text: str) -> str:
 def _inert(json: str) -> str:
     """JSON in which no text is a tag."""
     return json.replace("<", "\\u003c")
+
+
+class Framed:
+    """The viewer as the value of a cell: a page within the page, which needs no kernel and no widget.
+
+    Parameters
+    ----------
+    journals
+        The text of each journal.
+    title
+        What it is called.
+    summary
+        The same in a line, for those who see no more than that.
+    """
+
+    def __init__(self, journals: Sequence[str], title: str, summary: str) -> None:
+        self._journals = tuple(journals)
+        self._title = title
+        self._summary = summary
+
+    def __repr__(self) -> str:
+        return self._summary
+
+    def _repr_html_(self) -> str:
+        page = escape(render(self._journals, self._title).decode())
+        frame = (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="{escape(self._title)}" style="{_FRAME}"></iframe>'
+        )
+        return f"<div>{escape(self._summary)}</div>{frame}"

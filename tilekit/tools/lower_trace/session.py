@@ -33,6 +33,7 @@ from tilekit.tools.lower_trace.settings import NOT_GIVEN, Cached, NotGiven, Sett
 
 if TYPE_CHECKING:
     from tilekit.tools.lower_trace.journal import Compile
+    from tilekit.tools.lower_trace.page import Framed
     from tilekit.tools.lower_trace.recording import CompileSink, Listener
     from tilekit.tools.lower_trace.run import RunFolder
 
@@ -76,6 +77,25 @@ class Session:
         """The page, if there is one: it is that of the newest run of this script."""
         found = self._run
         return None if found is None or found.page is None else found.script_folder / found.page.name
+
+    def show(self) -> Framed:
+        """The viewer of what was traced until now, as the value of a cell.
+
+        Examples
+        --------
+        >>> import tilekit
+        >>> with tilekit.tracing(mode="terminal") as t:
+        ...     pass
+        >>> t.show()
+        nothing was traced
+        """
+        page = importlib.import_module("tilekit.tools.lower_trace.page")
+        journal = None if self.folder is None else self.folder / "journal.jsonl"
+        if journal is None or not journal.exists():
+            return page.Framed([""], "trace", "nothing was traced")
+        count = len(self.compiles)
+        summary = f"{count} {'kernel' if count == 1 else 'kernels'} traced · {self.folder}"
+        return page.Framed([journal.read_text()], journal.parent.parent.parent.name, summary)
 
     def reset(self) -> None:
         """End the run; what is asked for from now on is a run of its own."""

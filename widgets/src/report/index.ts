@@ -40,7 +40,11 @@ async function open(): Promise<void> {
   let said = location.hash;
   const onPlace = (fragment: string): void => {
     said = `#${fragment}`;
-    history.replaceState(null, "", said);
+    try {
+      history.replaceState(null, "", said);
+    } catch {
+      // a page that stands in another one has no address of its own
+    }
   };
   const viewer = new Viewer(journal, { keysOf: document, onPlace, tools: [theme] }, new AbortController().signal);
   document.body.append(viewer.root);
