@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import tilekit
+from tests.caches import new_cache
 from tests.promises.kernels import compiled, description, scaling
 from tests.tools.lower_trace import scripts
-from tilekit import drivers, transforms
+from tilekit import config, drivers, option, transforms
 from tilekit.config import TraceMode
 from tilekit.diag import ConfigError
 from tilekit.ir.prog import Program
@@ -435,3 +436,24 @@ def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_
     assert warning.startswith("tilekit: the trace is not written: ") and str(pathlib.Path(place).absolute()) in warning
     assert told.out == "" and ("\n@@ " in told.err) is (mode != "html")
     assert [compile.status for compile in t.compiles] == ["done", "done"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- dumps
+
+
+def test_case_98_the_dump_of_a_program_is_what_was_traced(tmp_path):
+    option.cache_dir(new_cache(tmp_path / "cache"))
+    option.debug.dump_ir()
+    try:
+        with tilekit.tracing("terminal", tmp_path / "traces") as t:
+            kernel = compiled(scaling(2.0))
+    finally:
+        config.clear_session_defaults()
+    read = journal.read(t.folder)
+    for folder, phase in (("ir", "tile"), ("module/ir", "hidet")):
+        steps = [step for step in read.compiles[0].steps if step.phase == phase and step.name != "verify"]
+        files = sorted((kernel.compiled.entry.folder / folder).iterdir(), key=lambda file: int(file.name.split("_")[0]))
+        names = ["0_original.txt", *(f"{number}_{step.name}.txt" for number, step in enumerate(steps, start=1))]
+        assert [file.name for file in files] == names
+        texts = [read.text(steps[0].before), *(read.text(step.after) for step in steps)]
+        assert [file.read_text() for file in files] == texts
