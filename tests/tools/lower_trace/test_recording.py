@@ -334,13 +334,15 @@ def test_an_error_in_the_kernel_names_the_line_of_the_cell(recording, ear):
 
     sources = Sources()
     sources.register("kernel", kernel.__code__)
-    error = LanguageError("TK104", "wrong", at=Span("kernel", 1, 0, 1, 4)).with_sources(sources)
+    error = LanguageError("TK104", "wrong", at=Span("kernel", 1, 0, 1, 4))
     sink = recording.compile("kernel")
+    sink.note("sources", sources)
     with pytest.raises(LanguageError), step(sink, Stage.LOWER, "generate_ir_module", Program("a")):
         raise error
     (told,) = ear.read().compiles[0].steps
     assert told.failure.where == f"{__file__}, line {kernel.__code__.co_firstlineno + 1}"
-    assert told.failure.message == str(error)
+    # who called the compiler tells the error its sources only when it has caught it
+    assert error.sources is None and told.failure.message == str(error.with_sources(sources))
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])

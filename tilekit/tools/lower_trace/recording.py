@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 from tilekit.diag import TilekitError, render, sources
+from tilekit.diag.sources import Locator
 from tilekit.events import Edited, Stage
 from tilekit.ir.prog import Program
 from tilekit.jit import lines
@@ -348,7 +349,8 @@ class CompileSink:
             step.status = Status.ABORTED
         by = self._culprit[1]
         told = "" if step.status is Status.ABORTED else _traceback(error)
-        step.failure = Failure(by, _type(error), _message(error), told, _where(error))
+        known = self._maps.sources
+        step.failure = Failure(by, _type(error), _message(error, known), told, _where(error, known))
         self.recording.write(self.compile, step, [journal.fail_entry(step, step.failure)])
 
     def tile(self, name: str, prog: object) -> object | None:
@@ -390,7 +392,9 @@ class CompileSink:
     def done(self, error: BaseException | None) -> None:
         compile = self.compile
         if error is not None and (self._culprit is None or not _led_to(self._culprit[0], error)):
-            self._note(None, "error", {"type": _type(error), "message": _message(error), "where": _where(error)})
+            known = self._maps.sources
+            told = {"type": _type(error), "message": _message(error, known), "where": _where(error, known)}
+            self._note(None, "error", told)
         compile.status = Status.DONE if error is None else Status.FAILED
         compile.ns = time.perf_counter_ns() - self._start - self.spent
         self.recording.write(compile, None, [journal.compile_end_entry(compile)])
@@ -532,11 +536,12 @@ def _type(error: BaseException) -> str:
     return type(error).__name__
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, known: Locator | None = None) -> str:
+    """What it says; the compile that it leaves has told it its sources only when it has left."""
     try:
-        return str(error)
+        return render.text(error.diagnostic, error.sources or known) if isinstance(error, TilekitError) else str(error)
     except Exception as another:
-        return f"its message cannot be printed: {type(another).__name__}"
+        return f"its message cannot be printed: {_type(another)}"
 
 
 def _headline(error: BaseException) -> str:
@@ -547,10 +552,10 @@ def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def _where(error: BaseException) -> str | None:
+def _where(error: BaseException, known: Locator | None) -> str | None:
     """The line of the user that it is about, or else that it came through last."""
     if isinstance(error, TilekitError) and error.diagnostic.at is not None:
-        return render.describe(error.diagnostic.at, error.sources)
+        return render.describe(error.diagnostic.at, error.sources or known)
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith(_PACKAGE):
             return f"{sources.display_name(frame.filename)}, line {frame.lineno}: {frame.line}"
