@@ -69,7 +69,7 @@ export class DiffView {
   #name = "";
   #found: { place: Place; needle: string } | undefined;
   #lit: Record<Side, ReadonlySet<number>> = { left: new Set(), right: new Set() };
-  #notes: readonly string[] = [];
+  #notes: Record<Side, readonly string[]> = { left: [], right: [] };
 
   constructor(
     signal: AbortSignal,
@@ -206,10 +206,10 @@ export class DiffView {
     this.#pane.repaint();
   }
 
-  /** Say something beside each line of the new text, or nothing. */
-  gutter(notes: readonly string[] | null): void {
-    this.#notes = notes ?? [];
-    this.element.classList.toggle("tk-noted", this.#notes.length > 0);
+  /** Say something beside each line of the new text, and beside those of the old one that are gone, or nothing. */
+  gutter(right: readonly string[] | null, left: readonly string[] = []): void {
+    this.#notes = { left, right: right ?? [] };
+    this.element.classList.toggle("tk-noted", this.#isNoted);
     this.#pane.clear();
     this.#pane.resize();
   }
@@ -461,7 +461,7 @@ export class DiffView {
       needle: found && row[found.place.side] === found.place.line ? found.needle : "",
       isSingle: this.element.classList.contains("tk-single"),
       isPinned: this.#aligner.pins.some(({ left, right }) => left === row.left && right === row.right),
-      note: this.#notes.length ? (line) => this.#notes[line] ?? "" : undefined,
+      note: this.#isNoted ? ({ side, line }) => this.#notes[side][line] ?? "" : undefined,
       isLit: ({ side, line }) => this.#lit[side].has(line),
     });
   }
@@ -472,6 +472,10 @@ export class DiffView {
     this.#uses.mark(() => this.#shownLines());
   }
 
+  get #isNoted(): boolean {
+    return this.#notes.left.length + this.#notes.right.length > 0;
+  }
+
   get #numberWidth(): number {
     const { before, after } = this.#text!.texts;
     return Math.max(38, 10 + 7 * String(Math.max(before.length, after.length)).length);
@@ -479,7 +483,7 @@ export class DiffView {
 
   get #codeWidth(): number {
     if (!this.#text) return 0;
-    const gutter = this.#notes.length ? GUTTER : 0;
+    const gutter = this.#isNoted ? GUTTER : 0;
     const { clientWidth } = this.viewport;
     if (this.element.classList.contains("tk-single")) return clientWidth - this.#numberWidth - SIGN;
     if (this.element.classList.contains("tk-unified")) return clientWidth - 2 * this.#numberWidth - SIGN - gutter;

@@ -15,8 +15,8 @@ export interface Dress {
   isPinned: boolean;
   /** Whether there is but one text. */
   isSingle: boolean;
-  /** What is said beside a line of the new text, such as which pass made it, where anything is. */
-  note: ((line: number) => string) | undefined;
+  /** What is said beside a line, such as which pass made it, where anything is. */
+  note: ((place: Place) => string) | undefined;
   isLit(place: Place): boolean;
 }
 
@@ -65,7 +65,7 @@ function foldRow(row: Row): HTMLElement {
 
 function splitCells(side: Side, row: Row, text: DiffText, dress: Dress, marked: Span[]): HTMLElement[] {
   const line = row[side];
-  const note = side === "right" ? noteCell(line, dress) : [];
+  const note = side === "right" ? noteCell(row, line < 0 ? "left" : "right", dress) : [];
   if (line < 0) return [...note, el("span", "tk-number tk-void"), el("span", "tk-sign tk-void"), el("code", "tk-void", [], { role: "cell" })];
   const look = lookOf(side, row, text);
   return [...note, numberCell(line, look, side), signCell(look), codeCell({ side, line }, look, text, dress, marked)];
@@ -76,7 +76,7 @@ function unifiedCells(row: Row, text: DiffText, dress: Dress, marked: Span[]): H
   const look = lookOf(side, row, text);
   const number = (of: Side): HTMLElement =>
     row.shows === "both" || row.shows === of ? numberCell(row[of], look, of) : el("span", `tk-number ${look.style}`);
-  return [...noteCell(row.shows === "left" ? -1 : row.right, dress), number("left"), number("right"), signCell(look), codeCell({ side, line: row[side] }, look, text, dress, marked)];
+  return [...noteCell(row, side, dress), number("left"), number("right"), signCell(look), codeCell({ side, line: row[side] }, look, text, dress, marked)];
 }
 
 function lookOf(side: Side, row: Row, text: DiffText): Look {
@@ -87,8 +87,8 @@ function lookOf(side: Side, row: Row, text: DiffText): Look {
   return text.moveAt({ side, line: row[side] }) ? { style: `${look.style} tk-moved`, sign: look.sign, spoken: "moved" } : look;
 }
 
-function noteCell(line: number, { note }: Dress): HTMLElement[] {
-  const words = line < 0 ? "" : note?.(line);
+function noteCell(row: Row, side: Side, { note }: Dress): HTMLElement[] {
+  const words = note?.({ side, line: row[side] });
   return note ? [words ? small("tk-note", words, {}) : el("span", "tk-note")] : [];
 }
 

@@ -212,13 +212,16 @@ export class Step {
     return steps.slice(0, steps.indexOf(this)).findLast((step) => step.end?.changed && step.end.after === this.begin.before);
   }
 
-  /** For each line of its result the method of a person's pass that made it; null: this is no such pass. */
-  get visits(): string[] | null {
+  /** For each line before and after it the methods of a person's pass that changed it; null: this is no such pass. */
+  get visits(): { before: string[]; after: string[] } | null {
     const told = this.notes.get("visits") as Visits | undefined;
     if (!told) return null;
-    const names: string[] = [];
-    for (const [line, method] of told.after) names[line] = told.methods[method]!.name;
-    return Array.from(names, (name) => name ?? "");
+    const names = (pairs: [number, number][]): string[] => {
+      const found: string[] = [];
+      for (const [line, method] of pairs) found[line] = [...(found[line] ? [found[line]] : []), told.methods[method]!.name].join(", ");
+      return Array.from(found, (name) => name ?? "");
+    };
+    return { before: names(told.before), after: names(told.after) };
   }
 
   /** What to compare passes of two compiles by. */

@@ -475,7 +475,8 @@ export class Viewer {
   #drawBlame(step: Step): void {
     this.#blame.setAttribute("aria-pressed", String(this.#isBlamed));
     const isShown = this.#isBlamed && !this.#showsEdit(step);
-    this.#diff.gutter(isShown ? this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")) : step.visits);
+    if (isShown) return this.#diff.gutter(this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")));
+    this.#diff.gutter(step.visits?.after ?? null, this.#against ? [] : step.visits?.before);
   }
 
   #goToOrigin(line: number): void {

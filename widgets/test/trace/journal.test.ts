@@ -71,6 +71,17 @@ test("steps say what became of them", () => {
   assert.equal(journal.steps[1]!.giver, undefined);
 });
 
+test("a step of a person's pass says of each line which of its methods changed it", () => {
+  const journal = journalOf([...linesOf("a\nb\nc", [{ name: "own", after: "x\nc" }]), visits(0)]);
+  assert.deepEqual(journal.steps[0]!.visits, { before: ["visit_A", "visit_B"], after: ["visit_A, visit_B"] });
+  assert.equal(journalOf(linesOf("a", [{ name: "ours", after: "b" }])).steps[0]!.visits, null);
+});
+
+const visits = (seq: number): Line => {
+  const methods = [{ name: "visit_A" }, { name: "visit_B" }];
+  return { k: "note", c: 0, seq, key: "visits", value: { methods, before: [[0, 0], [1, 1]], after: [[0, 0], [0, 1]] } };
+};
+
 test("a chunk that was cut off with its page says nothing, and those before it all", async () => {
   const lines = linesOf(...pipeline(3));
   const chunks = lines.map((line) => ({ kind: "j" as const, text: JSON.stringify([line]) }));
