@@ -23,9 +23,9 @@ from tilekit.backends.codegen import LoweredModule
 from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
-from tilekit.diag import errors
+from tilekit.diag import errors, suggest
 from tilekit.diag.span import Span
-from tilekit.events import Edited, Fanout, Sink, Stage, step
+from tilekit.events import Edited, Fanout, Null, Sink, Stage, step
 from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.ir.tools.verifier import verify
@@ -124,6 +124,63 @@ def build_program(
         is_told = device is DeviceKind.CUDA and not (made.cached or made.patched)
         _tell_machine_code(MachineCode(made, target, device, config), Fanout(tracing), is_ptx_told=is_told)
     return made
+
+
+def build_from(
+    prog: Program,
+    step: str,
+    text: str,
+    target: Target,
+    device: DeviceKind,
+    config: Config,
+    pipeline: Pipeline | None = None,
+) -> CompiledProgram:
+    """Compile a program of which a person edited what a tile pass made; the passes behind that one go on from it.
+
+    Parameters
+    ----------
+    step
+        The pass by its name, the second of a name as `analyze_scalar#2`.
+    text
+        The program to go on with; it is verified.
+    """
+    resumed = _Resumed(step, text)
+    made = _build(prog, str(prog), target, device, config, [resumed], pipeline=pipeline)
+    if step not in resumed.steps:
+        near = suggest(step, resumed.steps)
+        raise errors.ArgumentError(
+            "TK412",
+            f"there is no tile pass {step}: there are {', '.join(resumed.steps)}",
+            help=f"did you mean {near}?" if near else None,
+        )
+    return made
+
+
+class _Resumed(Null):
+    """Answers one tile pass with the program of a text, unless it is just what the pass made."""
+
+    def __init__(self, step: str, text: str) -> None:
+        self.steps: list[str] = []
+        self._step, self._text = step, text
+
+    def tile(self, name: str, prog: object) -> object | None:
+        assert isinstance(prog, Program)
+        count = 1 + sum(each.partition("#")[0] == name for each in self.steps)
+        self.steps.append(name if count == 1 else f"{name}#{count}")
+        if self.steps[-1] != self._step or self._text.rstrip() == str(prog).rstrip():
+            return None
+        return edited_program(self._text, prog)
+
+
+def edited_program(text: str, generated: Program) -> Program:
+    """The program of an edited text; lines that it shares with the generated one keep their places in the cell."""
+    old, new = str(generated).split("\n"), text.split("\n")
+    known = generated.line_spans()
+    spans: list[Span | None] = [None] * len(new)
+    for run in textdiff.align(old, new):
+        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
+            spans[run.right : run.right + run.count] = known[run.left : run.left + run.count]
+    return parser.parse_program(text, spans)
 
 
 def build_text(

@@ -9,7 +9,7 @@ import torch
 
 import tilekit as tilus
 from tilekit import float32, int32
-from tilekit.diag import ArgumentError, KernelError, ToolchainError
+from tilekit.diag import ArgumentError, KernelError, LanguageError, ToolchainError, VerificationError
 
 
 class Twice(tilus.Script):
@@ -160,3 +160,80 @@ def test_an_error_in_an_edit_still_finds_the_line_of_the_kernel():
     with pytest.raises(tilus.TilekitError) as caught:
         handle(500, x, y)
     assert "self.load_global(" in str(caught.value), line
+
+
+# ------------------------------------------------------------------------------------------- the tile IR after a pass
+
+
+def untouched(salt: int):
+    """A kernel without the edits of other tests."""
+    handle, kernel, x, y = called(salt)
+    kernel.revert()
+    return handle, kernel, x, y
+
+
+def after(kernel, name: str) -> str:
+    return next(step.after_text for step in kernel.trace.steps if step.name == name)
+
+
+def test_case_51_a_kernel_is_compiled_on_from_an_edited_tile_program():
+    handle, kernel, x, y = untouched(11)
+    generated = kernel.source
+    kernel.recompile_after("layout_inference", after(kernel, "layout_inference").replace("f32(2.0)", "f32(3.0)"))
+    assert kernel.patched and kernel.edit_state == "PATCHED" and kernel.summary().split(" · ")[1] == "PATCHED"
+    handle(500, x, y)
+    assert torch.equal(y, x * 3)
+    assert "f32(3.0)" in after(kernel, "lower_load_store"), "the passes behind it saw the edit"
+    found = kernel.compare()
+    assert not found.same and "was" in str(found)
+    kernel.revert()
+    assert (kernel.source, kernel.patched, kernel.edit_state) == (generated, False, "clean")
+    handle(500, x, y)
+    assert torch.equal(y, x * 2)
+
+
+def test_case_51_the_second_pass_of_a_name_is_meant_by_its_number():
+    _, kernel, _, _ = untouched(12)
+    steps = [step for step in kernel.trace.steps if step.name == "dead_code_elimination"]
+    kernel.recompile_after("dead_code_elimination#2", steps[1].after_text.replace("f32(2.0)", "f32(5.0)"))
+    assert "5.0f" in kernel.source
+    assert "f32(2.0)" in after(kernel, "bound_aware_simplify"), "the passes before it did not"
+
+
+def test_case_51_a_source_is_edited_on_top_of_an_edited_tile_program():
+    handle, kernel, x, y = untouched(13)
+    kernel.recompile_after("layout_inference", after(kernel, "layout_inference").replace("f32(2.0)", "f32(3.0)"))
+    of_tile = kernel.source
+    kernel.recompile(of_tile.replace("3.0f", "(3.0f + 4.0f)"))
+    handle(500, x, y)
+    assert torch.equal(y, x * 7)
+    kernel.recompile(of_tile)
+    assert (kernel.source, kernel.patched) == (of_tile, True)
+    kernel.revert()
+    assert not kernel.patched
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (("x * 2", "x *"), None, ""),
+        (("mul(", "mul(nothing, "), LanguageError, "tile IR, line [0-9]+, column [0-9]+: "),
+        (("warps=4", "warps=2"), VerificationError, "thread"),
+    ],
+)
+def test_case_51_a_tile_program_that_is_none_leaves_the_last_good_build(change, error, words):
+    _, kernel, _, _ = untouched(14)
+    source, text = kernel.source, after(kernel, "layout_inference").replace(*change)
+    if error is None:  # nothing was changed: it is no edit
+        kernel.recompile_after("layout_inference", text)
+    else:
+        with pytest.raises(error, match=words):
+            kernel.recompile_after("layout_inference", text)
+    assert (kernel.source, kernel.patched) == (source, False)
+
+
+def test_case_51_a_pass_that_there_is_not_is_told_with_those_that_there_are():
+    _, kernel, _, _ = untouched(15)
+    with pytest.raises(ArgumentError, match="did you mean layout_inference") as caught:
+        kernel.recompile_after("layout_inferense", "")
+    assert caught.value.code == "TK412" and "declare_to_let, " in str(caught.value)

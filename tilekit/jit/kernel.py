@@ -529,21 +529,78 @@ class Kernel:
         if base is None:
             raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which knows no source to edit")
         if text == base.source:
-            self.revert()
+            self._use(base)
             return
         drivers = importlib.import_module("tilekit.drivers")
         edit = Edited(text, provenance)
         self._use(drivers.build_edited(base, edit, self.machine.target, self.machine.device.kind, self.machine.config))
 
+    def recompile_after(self, step: str, text: str) -> None:
+        """Go on compiling from an edited text of the tile IR after a pass; every later launch runs what comes of it.
+
+        Parameters
+        ----------
+        step
+            A tile pass by its name, as `trace` has it; the second one of a name is `analyze_scalar#2`.
+        text
+            The program that the later passes get in place of what this one made; the verifier looks at it first.
+
+        Raises
+        ------
+        LanguageError
+            The text does not parse, at this line and column; the last good build stays in place.
+        VerificationError
+            The program breaks a rule of the IR.
+        ArgumentError
+            TK412 where there is no such pass, TK633 where nothing is compiled.
+
+        Examples
+        --------
+        >>> import tilekit
+        >>> from tilekit import float32
+        >>> class Double(tilekit.Script):
+        ...     def __call__(self, x_ptr: ~float32):
+        ...         self.attrs.blocks = [1]
+        ...         self.attrs.warps = 1
+        ...         g = self.global_view(x_ptr, dtype=float32, shape=[32])
+        ...         self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) * 2.0, offsets=[0])
+        >>> double = Double()
+        >>> _ = double.compile(tilekit.spec(float32, (32,)))
+        >>> kernel = double.last
+        >>> text = next(step for step in kernel.trace.steps if step.name == "layout_inference").after_text
+        >>> kernel.recompile_after("layout_inference", text.replace("f32(2.0)", "f32(4.0)"))
+        >>> kernel.edit_state, "4.0f" in kernel.source
+        ('PATCHED', True)
+        """
+        if self.compiled is None:
+            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which compiles nothing")
+        drivers, where = importlib.import_module("tilekit.drivers"), self.machine
+        given = self.specialized.program, step, text, where.target, where.device.kind, where.config, where.pipeline
+        try:
+            made = drivers.build_from(*given)
+        except TilekitError as error:
+            raise error.with_sources(self.sources) from error.__cause__
+        self._use(replace(made, edit_state="PATCHED" if made.tile_edits else CLEAN))
+
     def revert(self) -> None:
-        """Run the generated source again."""
-        base = self.generated
+        """Run again what the compiler made of the script."""
+        base = self._untouched()
         self._use(None if base is None else replace(base, edit_state=CLEAN))
+
+    def _untouched(self) -> CompiledProgram | None:
+        """What the compiler makes of the script, with no edit at any stage."""
+        base = self.generated
+        if base is None or not base.tile_edits:
+            return base
+        drivers, where = importlib.import_module("tilekit.drivers"), self.machine
+        given = self.specialized.program, where.target, where.device.kind, where.config
+        return drivers.build_program(*given, pipeline=where.pipeline)
 
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
         self.__dict__.pop("_runner", None)
         self.__dict__.pop("_fills_in_parts", None)
+        self.__dict__.pop("trace", None)
         self.__dict__.pop("machine_code", None)
         self.sample = self.report = self._made_checker = None
 
@@ -562,7 +619,7 @@ class Kernel:
             self._check_first(values)
         except KernelError as error:
             raise self._reported(error, checked=True) from error.__cause__
-        generated = self._load(self.generated)
+        generated = self._load(self._untouched())
         names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
         compare = importlib.import_module("tilekit.jit.compare").compare
 

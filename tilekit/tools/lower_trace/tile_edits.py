@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from tilekit import textdiff
 from tilekit.diag import TilekitError
-from tilekit.diag.span import Span
-from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.tools.lower_trace.edit_table import Tag, Unfit
 from tilekit.tools.lower_trace.edits import TILES, EditFolder
@@ -20,17 +17,6 @@ def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
         lambda generated, text: _unreadable(text),
         f"what {name} made",
     )
-
-
-def read(text: str, generated: Program) -> Program:
-    """The program of an edited text; lines that it shares with the generated one keep their places in the cell."""
-    old, new = str(generated).split("\n"), text.split("\n")
-    known = generated.line_spans()
-    spans: list[Span | None] = [None] * len(new)
-    for run in textdiff.align(old, new):
-        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
-            spans[run.right : run.right + run.count] = known[run.left : run.left + run.count]
-    return parser.parse_program(text, spans)
 
 
 def _unreadable(text: str) -> Unfit | None:
