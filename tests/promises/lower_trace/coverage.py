@@ -13,6 +13,8 @@ _CHAIN = "tools/lower_trace/test_chain.py::"
 _TAGS = "tools/lower_trace/test_tags.py::"
 _EDITS = "tools/lower_trace/test_edits.py::"
 _CRASHES = "tools/lower_trace/test_crashes.py::"
+_PAGE = "browser/test_trace_report.py::"
+_DIFF = "browser/test_trace_diff.py::"
 _TERMINAL = "tools/lower_trace/test_terminal.py::"
 
 COVERAGE: dict[str, dict[int, Tests | str]] = {
@@ -31,6 +33,11 @@ COVERAGE: dict[str, dict[int, Tests | str]] = {
         9: ("test_ir_lower_trace.py::test_later_compiles_of_a_process_have_prefixes",),
         10: ("test_ir_lower_trace.py::test_the_ir_around_every_pass_is_on_the_disk",),
         11: (f"{_CRASHES}test_case_53_a_process_that_is_killed_loses_no_pass_that_was_finished",),
+        12: (
+            f"{_PAGE}test_case_95_tabs_badges_and_signs_say_and_choose_what_is_listed",
+            f"{_PAGE}test_case_76_95_keys_go_through_passes_phases_and_what_is_folded",
+            f"{_DIFF}test_case_77_several_pins_by_mouse_stay_in_order_or_are_refused_and_survive_a_reload",
+        ),
     },
     "Observe the Lowering Pipeline": {
         1: ("test_observe_the_lowering_pipeline.py::test_a_variable_before_the_script_is_enough",),
@@ -95,6 +102,24 @@ COVERAGE: dict[str, dict[int, Tests | str]] = {
         ),
         4: (f"{_SWITCH}test_case_92_the_page_is_made_at_exit",),
         5: "advice",
+    },
+    "HTML Report Features": {
+        1: (f"{_PAGE}test_case_82_the_page_asks_for_nothing_and_two_renders_are_the_same_bytes",),
+        2: (f"{_PAGE}test_case_95_tabs_badges_and_signs_say_and_choose_what_is_listed",),
+        3: (f"{_PAGE}test_case_95_the_side_folds_and_is_dragged",),
+        4: (f"{_PAGE}test_case_95_tabs_badges_and_signs_say_and_choose_what_is_listed",),
+        5: (f"{_PAGE}test_case_95_tabs_badges_and_signs_say_and_choose_what_is_listed",),
+        6: (
+            f"{_DIFF}test_case_70_71_a_changed_line_is_one_row_with_only_its_changed_tokens_marked",
+            f"{_DIFF}test_case_75_a_fold_opens_twenty_lines_at_the_chosen_end_until_none_is_left_and_all_closes_again",
+        ),
+        7: (
+            f"{_PAGE}test_case_76_95_keys_go_through_passes_phases_and_what_is_folded",
+            f"{_DIFF}test_case_77_several_pins_by_mouse_stay_in_order_or_are_refused_and_survive_a_reload",
+        ),
+        8: (f"{_PAGE}test_case_81_95_the_chosen_theme_is_kept_also_where_nothing_can_be_stored",),
+        9: (f"{_PAGE}test_case_95_both_texts_are_copied_whole",),
+        10: (f"{_PAGE}test_case_81_84_the_page_opens_at_the_failure_and_its_message_keeps_its_columns",),
     },
     "Codegen Source Capture & Edit-Recompile Workflow": {
         1: ("test_ir_lower_trace.py::test_the_generated_source_is_on_the_disk",),
