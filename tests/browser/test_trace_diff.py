@@ -307,6 +307,8 @@ def test_case_66_three_thousand_open_lines_scroll_with_few_elements_in_the_page(
             "() => { const { left, top } = document.querySelector('.tk-rows').getBoundingClientRect();"
             " return document.elementFromPoint(left + 200, top + 300).closest('.tk-row') !== null; }"
         )
+        order = page.eval_on_selector_all("[data-row]", "rows => rows.map(row => +row.dataset.row)")
+        assert order == sorted(order)
 
 
 def test_case_84_a_line_of_an_error_with_a_caret_keeps_its_columns(open_diff):

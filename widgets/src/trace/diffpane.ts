@@ -74,17 +74,21 @@ export class Pane {
       node.remove();
       this.live.delete(index);
     }
-    const added = document.createDocumentFragment();
+    // in the order of the rows, in which they are read aloud and copied
+    const above = document.createDocumentFragment();
+    const below = document.createDocumentFragment();
+    const top = this.live.size ? Math.min(...this.live.keys()) : first;
     for (let index = first; index < stop; index++) {
       if (this.live.has(index)) continue;
       const node = this.rows.element(index);
       node.style.top = `${this.#tops[index]}px`;
       node.setAttribute("aria-rowindex", String(index + 1));
       node.dataset.row = String(index);
+      (index < top ? above : below).append(node);
       this.live.set(index, node);
-      added.append(node);
     }
-    this.#pad.append(added);
+    this.#pad.prepend(above);
+    this.#pad.append(below);
     this.rows.painted();
   }
 
