@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which line comes from which, on the whole way from the lines of this file to machine code."""
+"""Which line comes from which, on the whole way from the lines of a person to machine code."""
 
 import linecache
 import random
@@ -9,70 +9,20 @@ from dataclasses import dataclass
 import pytest
 
 import tilekit as tilus
+from tests.jit import followed
+from tests.jit.followed import Matmul, Softmax, VectorAdd
 from tests.kernels.first import first_kernel
-from tilekit import float16, float32, int32
+from tilekit import float16, float32
 from tilekit.diag import ArgumentError, ToolchainError
 from tilekit.ir.prog import Program
 from tilekit.jit import lines
 from tilekit.jit.kernel import Kernel
 from tilekit.lowir.nodes import IRModule
 from tilekit.toolchain import toolkit
-from tilekit.utils import cdiv
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs pip install 'tilekit[cuda]'")
 
 needs_nvdisasm = pytest.mark.skipif(toolkit.nvdisasm() is None, reason="needs pip install nvidia-cuda-nvdisasm")
-
-
-class VectorAdd(tilus.Script):
-    def __call__(self, n: int32, x_ptr: ~float32, y_ptr: ~float32, z_ptr: ~float32):
-        self.attrs.blocks = [cdiv(n, 512)]
-        self.attrs.warps = 4
-        start = self.blockIdx.x * 512
-        gx = self.global_view(x_ptr, dtype=float32, shape=[n])
-        gy = self.global_view(y_ptr, dtype=float32, shape=[n])
-        gz = self.global_view(z_ptr, dtype=float32, shape=[n])
-        x = self.load_global(gx, offsets=[start], shape=[512])
-        y = self.load_global(gy, offsets=[start], shape=[512])
-        self.store_global(gz, x + y, offsets=[start])
-
-
-class Softmax(tilus.Script):
-    def load_row(self, gx, row, n):
-        x = self.load_global(gx, offsets=[row, 0], shape=[1, 1024]).to(float32)
-        columns = self.register_tensor(dtype=int32, shape=[1, 1024], init=lambda i, j: j)
-        return self.where(columns < n, x, float("-inf"))
-
-    def __call__(self, m: int32, n: int32, x_ptr: ~float16, y_ptr: ~float16):
-        self.attrs.blocks = [m]
-        self.attrs.warps = 4
-        row = self.blockIdx.x
-        gx = self.global_view(x_ptr, dtype=float16, shape=[m, n])
-        gy = self.global_view(y_ptr, dtype=float16, shape=[m, n])
-        x = self.load_row(gx, row, n)
-        y = self.exp(x - self.max(x, dim=1, keepdim=True))
-        y = y / self.sum(y, dim=1, keepdim=True)
-        self.store_global(gy, y.to(float16), offsets=[row, 0])
-
-
-class Matmul(tilus.Script):
-    def __call__(self, m: int32, n: int32, k: int32, a_ptr: ~float16, b_ptr: ~float16, c_ptr: ~float16):
-        self.attrs.blocks = [cdiv(n, 64), cdiv(m, 64)]
-        self.attrs.warps = 4
-        row, column = self.blockIdx.y * 64, self.blockIdx.x * 64
-        ga = self.global_view(a_ptr, dtype=float16, shape=[m, k])
-        gb = self.global_view(b_ptr, dtype=float16, shape=[k, n])
-        gc = self.global_view(c_ptr, dtype=float16, shape=[m, n])
-        sa = self.shared_tensor(dtype=float16, shape=[64, 32])
-        sb = self.shared_tensor(dtype=float16, shape=[32, 64])
-        acc = self.register_tensor(dtype=float32, shape=[64, 64], init=0.0)
-        for depth in range(0, k, 32):
-            self.store_shared(sa, self.load_global(ga, offsets=[row, depth], shape=sa.shape))
-            self.store_shared(sb, self.load_global(gb, offsets=[depth, column], shape=sb.shape))
-            self.sync()
-            acc = self.dot(self.load_shared(sa), self.load_shared(sb), acc)
-            self.sync()
-        self.store_global(gc, acc.to(float16), offsets=[row, column])
 
 
 class Unrolled(tilus.Script):
@@ -92,7 +42,7 @@ class Texts:
 
     def text(self, language: str, line: int) -> str:
         if language == "cell":
-            return linecache.getline(__file__, line)
+            return linecache.getline(followed.__file__, line)
         return self.lines(language)[line - 1]
 
     def lines(self, language: str) -> list[str]:
@@ -170,7 +120,7 @@ def test_every_instruction_of_the_tensor_cores_comes_from_the_line_with_the_dot(
     for line in found:
         assert matmul.related("sass", line, "cuda").pop().startswith("tk::mma_tile_m16n8k16")
         assert matmul.related("sass", line, "ptx").pop().startswith("mma.sync")
-    dot = next(n for n in range(1, 999) if "self.dot(" in linecache.getline(__file__, n))
+    dot = next(n for n in range(1, 999) if "self.dot(" in linecache.getline(followed.__file__, n))
     assert set(found) <= set(matmul.kernel.lines("cell", dot)["sass"])
 
 
@@ -195,7 +145,7 @@ def test_lines_lead_back_to_where_one_came_from(name, request):
 
 
 @pytest.mark.parametrize("name", ["add", "softmax", "matmul"])
-def test_every_statement_has_a_line_of_this_file(name, request):
+def test_every_statement_has_a_line_of_the_person(name, request):
     texts = request.getfixturevalue(name)
     body = texts.lines("tile").index(next(line for line in texts.lines("tile") if line.startswith("def "))) + 2
     for line in range(body, len(texts.lines("tile")) + 1):
@@ -231,7 +181,9 @@ def test_lines_of_an_edit_come_from_those_that_they_share_with_the_generated_sou
     kernel.recompile(kernel.source.replace("{\n", "{\n  // mine\n", 1))
     try:
         found = kernel.lines("cuda", sum_ + 1)
-        assert [linecache.getline(__file__, line).strip()[:17] for line in found["cell"]] == ["self.store_global"]
+        assert [linecache.getline(followed.__file__, line).strip()[:17] for line in found["cell"]] == [
+            "self.store_global"
+        ]
         assert any("add.f32" in add.text("ptx", line) for line in found["ptx"])
         (mine,) = add.at("cuda", "// mine")
         assert kernel.lines("cuda", mine)["cell"] == []
