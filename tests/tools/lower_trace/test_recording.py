@@ -357,6 +357,26 @@ def test_case_55_an_interrupt_passes_through_and_is_told_as_one(recording, ear, 
     assert (inner.status, inner.failure.type, outer.status) == (Status.INTERRUPTED, kind.__name__, Status.ABORTED)
 
 
+def test_an_interrupt_while_a_step_is_told_of_is_not_taken_for_the_end_of_another(recording, ear):
+    class Interrupted(Program):
+        def __str__(self) -> str:
+            raise KeyboardInterrupt
+
+    sink = recording.compile("kernel")
+    with pytest.raises(KeyboardInterrupt), step(sink, Stage.TILE, "outer", Program("a")):
+        do(sink, "first", Program("a"), Program("b"))
+        do(sink, "second", Interrupted(""), Program("c"))
+    with pytest.raises(KeyboardInterrupt), step(sink, Stage.TILE, "another", Program("a")):
+        do(sink, "inner", Program("b"), Interrupted(""))
+    steps = ear.read().compiles[0].steps
+    assert [(s.name, s.status.value) for s in steps] == [
+        ("outer", "interrupted"),
+        ("first", "done"),
+        ("another", "interrupted"),
+        ("inner", "unfinished"),
+    ]
+
+
 def test_case_56_an_ir_that_cannot_be_printed_is_told_with_the_reason(recording, ear):
     class Unprintable:
         def __str__(self) -> str:

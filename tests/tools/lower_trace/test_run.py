@@ -547,6 +547,39 @@ def test_case_69_a_run_that_ends_clears_away_what_is_too_old(opened):
     assert listed.count("<tr><td>") == 50
 
 
+def test_runs_of_many_ranks_do_not_crowd_each_other_out(opened, monkeypatch):
+    for rank in (0, 1, 2, 1, 0, 1):
+        monkeypatch.setenv("RANK", str(rank))
+        home = ended(opened, 1)
+    assert [info.head.rank for info in shelf.expired(home, keep_runs=2)] == [1]
+    assert sorted(info.head.rank for info in shelf.expired(home, keep_runs=1)) == [0, 1, 1]
+
+
+def test_a_run_that_did_not_end_is_kept_for_a_day(opened, monkeypatch):
+    def work() -> None:
+        kernel(opened())
+        os._exit(0)
+
+    home = ended(opened, 1)
+    assert wait(in_child(work)) == 0
+    (died, _) = shelf.runs(home)
+    # it may be one of another machine
+    assert not died.is_running and shelf.expired(home, keep_runs=0) == shelf.runs(home)[1:]
+    journal_file = died.path / journal.FILE
+    journal_file.write_text(re.sub(r'"started":"\d{4}', '"started":"2020', journal_file.read_text()))
+    assert {info.path for info in shelf.expired(home, keep_runs=0)} == {info.path for info in shelf.runs(home)}
+
+
+def test_a_text_that_is_cleared_away_in_between_is_written_again(opened, warnings):
+    folder = opened()
+    kernel(folder, "kernel", "a")
+    for text in (folder.path.parent / shelf.TEXTS).iterdir():
+        text.unlink()
+    kernel(folder, "kernel", "a")
+    assert sorted(tree(folder.path).values()) == sorted(2 * ["a", "a after", "a after", "void a() {}\n"])
+    assert warnings == []
+
+
 def test_a_run_whose_process_died_is_told_from_one_that_goes_on(opened):
     def work() -> None:
         kernel(opened())

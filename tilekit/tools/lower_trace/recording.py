@@ -302,6 +302,7 @@ class _Printed:
 class _Frame:
     """A step that has begun; `step` is None if nobody wants to see it."""
 
+    name: str
     step: Step | None
     before: Text | None
     spent: int = 0  # nanoseconds that had been ours when it began
@@ -335,11 +336,11 @@ class CompileSink:
             self._frames[-1].spent = self.spent
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
-        self._end(stage, before, after, round(1e9 * seconds), self.spent)
+        self._end(stage, name, before, after, round(1e9 * seconds), self.spent)
 
     @_ours
     def fail(self, stage: Stage, name: str, error: BaseException) -> None:
-        step = self._frames.pop().step
+        step = self._pop(name).step
         if step is None:
             return
         if self._culprit is None or not _led_to(self._culprit[0], error):
@@ -407,7 +408,7 @@ class CompileSink:
     @_ours
     def _begin(self, stage: Stage, name: str, before: object) -> None:
         if not self._takes_pass(name):
-            self._frames.append(_Frame(None, None))
+            self._frames.append(_Frame(name, None, None))
             return
         printed = self._print(before)
         compile = self.compile
@@ -427,7 +428,7 @@ class CompileSink:
                 language=_LANGUAGES[stage],
             )
             compile.steps.append(step)
-            self._frames.append(_Frame(step, printed.text))
+            self._frames.append(_Frame(name, step, printed.text))
             with self.recording.writing(compile, step) as entries:
                 entries += self.recording.text_entries(printed.text, step.languages[0])
                 entries.append(journal.begin_entry(step))
@@ -436,9 +437,9 @@ class CompileSink:
             self._write_cell(step, before, printed.text)
 
     @_ours
-    def _end(self, stage: Stage, before: object, after: object, measured: int, spent: int) -> None:
+    def _end(self, stage: Stage, name: str, before: object, after: object, measured: int, spent: int) -> None:
         self._culprit = None  # whatever failed within this step was caught by it
-        frame = self._frames.pop()
+        frame = self._pop(name)
         # what we took while it ran was not its time
         ns = max(measured - (spent - frame.spent), frame.inner_ns)
         if self._frames:
@@ -466,6 +467,12 @@ class CompileSink:
             self._note_unprintable(step, "after", printed)
         if step.changed and old is not None and new is not None and old.is_small and new.is_small:
             self._note_lines(step, old, new, self._maps.of_step(stage, before, after))
+
+    def _pop(self, name: str) -> _Frame:
+        """The step that ends; one inside of it that has not was interrupted while we were told of its beginning."""
+        while self._frames[-1].name != name:
+            self._frames.pop()
+        return self._frames.pop()
 
     def _print(self, subject: object) -> _Printed:
         for printed in self._printed:

@@ -31,6 +31,7 @@ from tilekit.tools.lower_trace.shelf import Shelf
 
 _ENDINGS = {"tile": ".tir", "hidet": ".tir", "cuda": ".cpp", "ptx": ".ptx", "sass": ".sass"}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.#-]{0,99}")
+_ATTEMPTS = 3
 # a file system that has no hard links, or no more of them for this file
 _NO_LINK = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -169,10 +170,13 @@ class Dumps:
         name = "codegen" if step.base_phase == "codegen" else file_name(step.name)
         place = folder / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
         stored = self._texts / text_id
-        with contextlib.suppress(FileNotFoundError):  # nobody has had this text yet
-            return self._link(run, text_id, stored, place)
-        self._texts.mkdir(exist_ok=True)
-        shelf.replace(stored, _bytes(run, text_id), mode=0o444)
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # nobody has had this text yet, or it was cleared away just now
+                return self._link(run, text_id, stored, place)
+            self._texts.mkdir(exist_ok=True)
+            shelf.replace(stored, _bytes(run, text_id), mode=0o444)
         self._link(run, text_id, stored, place)
 
     def _link(self, run: Run, text_id: str, stored: Path, place: Path) -> None:

@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ class RunInfo:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process may still write to it."""
+        """Whether its process may still write to it."""
         if self.ended:
             return False
         try:
@@ -152,6 +153,11 @@ class RunInfo:
         except OSError:
             pass
         return True
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it was begun today; where many machines share a disk, this one does not see all processes."""
+        return datetime.now(UTC) - datetime.fromisoformat(self.head.started) < timedelta(days=1)
 
     def nbytes(self) -> int:
         """What removing it sets free, as it was when the run ended."""
@@ -183,13 +189,16 @@ def _info(path: Path) -> RunInfo | None:
 
 
 def expired(home: Path, keep_runs: int = KEEP_RUNS, keep_bytes: int = KEEP_BYTES) -> list[RunInfo]:
-    """The oldest runs beyond so many runs and bytes; never one that goes on."""
-    kept = total = 0
+    """The oldest runs beyond so many runs of each rank, and beyond so many bytes; never one that may go on."""
+    kept: Counter[int | None] = Counter()
+    total = 0
     found: list[RunInfo] = []
     for info in runs(home):
+        goes_on = not info.ended and (info.is_running or info.is_recent)
         size = info.nbytes()
-        if info.is_running or (kept < keep_runs and total + size <= keep_bytes):
-            kept, total = kept + 1, total + size
+        if goes_on or (kept[info.head.rank] < keep_runs and total + size <= keep_bytes):
+            kept[info.head.rank] += 1
+            total += size
         else:
             found.append(info)
     return found
@@ -200,7 +209,7 @@ def remove(infos: Sequence[RunInfo]) -> None:
     for info in infos:
         shutil.rmtree(info.path, ignore_errors=True)
     for texts in {info.path.parent / TEXTS for info in infos}:
-        for text in texts.glob("*"):
+        for text in texts.glob("[!.]*"):  # a draft is somebody's who writes it just now
             with contextlib.suppress(OSError):
                 if text.stat().st_nlink == 1:
                     text.unlink()
