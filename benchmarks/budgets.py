@@ -301,4 +301,5 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "install_mb": install_size,
     "trace_200_passes": trace.synthetic,
     "trace_matmul": trace.matmul,
+    "trace_off": trace.off,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace costs: for a long pipeline beside TileLang's, and for a matmul beside its compile without a trace."""
+"""What a trace costs: while it is off, for a long pipeline beside TileLang's, and for a matmul beside its compile."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,32 @@ def matmul() -> dict[str, Any]:
             "ratio": report.spread([on / off for off, on in pairs]),
         }
     return {**found, "steps": steps, "page_kb": round(max(pages), 1)}
+
+
+def off() -> dict[str, float]:
+    """What a compile and a call ask while nobody traces, in microseconds, and its share of a softmax's passes."""
+    from tests.kernels.test_softmax import SOFTMAX
+    from tilekit import drivers, float32, spec, target
+    from tilekit.events import Fanout
+    from tilekit.jit import observer
+    from tilekit.jit.observer import Identity
+
+    kernel, x = Identity("Softmax", "Softmax()", "sm_90a", "cpu"), spec(float32, (64, 1024))
+    handle: Any = next(iter(SOFTMAX.values()))
+    program = handle._jit_instance_for(64, 1024, x, x).transpiled_programs[0]
+
+    def compile_asks() -> None:
+        for _ in range(2):  # where a kernel is looked for, and where it is kept
+            observer.tracing(kernel.script)
+        with observer.listening(kernel, cached=False) as sinks:
+            assert not Fanout(sinks).traces
+
+    asked = min(timeit.repeat(compile_asks, number=1000)) / 1000
+    called = min(timeit.repeat(observer.tracing, number=1000)) / 1000
+    drivers.generate_source(program, target.SM90A)
+    compiled = min(timeit.repeat(lambda: drivers.generate_source(program, target.SM90A), number=1))
+    return {
+        "compile_us": round(1e6 * asked, 2),
+        "call_us": round(1e6 * called, 3),
+        "share_of_passes": round(asked / compiled, 6),
+    }
