@@ -188,7 +188,9 @@ class Custom(Pass):
     def __call__(self, prog: Program, sink: Sink = BY_HAND, *, check: bool = True) -> Program:
         """Run the pass, tell `sink` also what its methods did, and verify what came out, whatever `check` says."""
         watch = Visits(_whole(self.own))
+        file, line = sources.display_name(watch.whole.co_filename), sources.def_line(watch.whole)
         with step(sink, Stage.TILE, self.name, prog) as underway:
+            sink.note("custom", {"pass": self, "class": type(self.own).__qualname__, "file": file, "line": line})
             made = self._watched(prog, sink, watch)
             underway.made(made)
             if made is not prog:
@@ -196,8 +198,6 @@ class Custom(Pass):
                     verify(made)
                 except Exception as error:
                     raise _breaks(self.own, error, watch.behind(_at_fault(made), prog, made)) from error
-            file, line = sources.display_name(watch.whole.co_filename), sources.def_line(watch.whole)
-            sink.note("custom", {"pass": self, "class": type(self.own).__qualname__, "file": file, "line": line})
             sink.note("visits", watch.note(prog, made))
         return made
 

@@ -68,6 +68,12 @@ function figuresCard(noted: unknown): HTMLElement | undefined {
 
 const fact = (name: string, value: string): HTMLElement => el("span", "", [`${name} `, el("b", "", [value])]);
 
+/** That a step is a pass of the person's own, and where it is written. */
+export function ownCard(step: Step): HTMLElement | undefined {
+  const own = step.notes.get("custom") as { class: string; file: string; line: number } | undefined;
+  return own && el("div", "tk-card", [el("span", "tk-pill", ["custom pass"]), `${own.class} in ${own.file}, line ${own.line}`]);
+}
+
 /** A text that could not be printed, and why. */
 export function unprintable(step: Step): HTMLElement | undefined {
   const noted = step.notes.get("unprintable") as { side: string; reason: string } | undefined;

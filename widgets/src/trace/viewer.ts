@@ -6,7 +6,7 @@ import { button, el, milliseconds, plural, toggleButton } from "../common/dom.ts
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import type { Language } from "../common/syntax.ts";
 import { hunks } from "../common/textdiff.ts";
-import { compileCards, editCard, errorBox, figures, partingCard, unprintable } from "./cards.ts";
+import { compileCards, editCard, errorBox, figures, ownCard, partingCard, unprintable } from "./cards.ts";
 import { DiffView } from "./diff.ts";
 import type { Side as TextSide } from "./difftext.ts";
 import { FilterBar } from "./filterbar.ts";
@@ -328,7 +328,7 @@ export class Viewer {
 
   #cardsOf(step: Step): HTMLElement[] {
     const isLast = step === step.compile.steps.at(-1);
-    const cards = [errorBox(step, (culprit) => this.#go(culprit)), unprintable(step), editCard(step), figures(step), ...(isLast ? compileCards(step.compile) : [])];
+    const cards = [errorBox(step, (culprit) => this.#go(culprit)), ownCard(step), unprintable(step), editCard(step), figures(step), ...(isLast ? compileCards(step.compile) : [])];
     if (step.isEdited) {
       const choice = (words: string, isEdit: boolean): HTMLElement => {
         const node = toggleButton(words, words, () => {
