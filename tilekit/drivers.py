@@ -128,48 +128,56 @@ def build_program(
 
 def build_from(
     prog: Program,
-    step: str,
-    text: str,
+    edits: Mapping[str, str],
     target: Target,
     device: DeviceKind,
     config: Config,
     pipeline: Pipeline | None = None,
 ) -> CompiledProgram:
-    """Compile a program of which a person edited what a tile pass made; the passes behind that one go on from it.
+    """Compile a program of which a person edited what tile passes made; the passes behind those go on from it.
 
     Parameters
     ----------
-    step
-        The pass by its name, the second of a name as `analyze_scalar#2`.
-    text
-        The program to go on with; it is verified.
+    edits
+        For a pass the program to go on with, which is verified. It goes by its name, the second of a name as
+        `analyze_scalar#2`, or by its number among the steps too, as in `tile_edits`.
     """
-    resumed = _Resumed(step, text)
+    resumed = _Resumed(edits)
     made = _build(prog, str(prog), target, device, config, [resumed], pipeline=pipeline)
-    if step not in resumed.steps:
-        near = suggest(step, resumed.steps)
+    unknown = next((name for name in edits if name not in resumed.known), None)
+    if unknown is not None:
+        near = suggest(unknown, resumed.steps)
         raise errors.ArgumentError(
             "TK412",
-            f"there is no tile pass {step}: there are {', '.join(resumed.steps)}",
+            f"there is no tile pass {unknown}: there are {', '.join(resumed.steps)}",
             help=f"did you mean {near}?" if near else None,
         )
     return made
 
 
 class _Resumed(Null):
-    """Answers one tile pass with the program of a text, unless it is just what the pass made."""
+    """Answers tile passes with the programs of texts, unless they are just what the passes made; the last name wins."""
 
-    def __init__(self, step: str, text: str) -> None:
+    def __init__(self, edits: Mapping[str, str]) -> None:
         self.steps: list[str] = []
-        self._step, self._text = step, text
+        self.known: set[str] = set()
+        self._edits = edits
 
     def tile(self, name: str, prog: object) -> object | None:
         assert isinstance(prog, Program)
         count = 1 + sum(each.partition("#")[0] == name for each in self.steps)
         self.steps.append(name if count == 1 else f"{name}#{count}")
-        if self.steps[-1] != self._step or self._text.rstrip() == str(prog).rstrip():
+        names = {self.steps[-1], tile_file(len(self.steps), name)}
+        self.known |= names
+        texts = [text for given, text in self._edits.items() if given in names]
+        if not texts or texts[-1].rstrip() == str(prog).rstrip():
             return None
-        return edited_program(self._text, prog)
+        return edited_program(texts[-1], prog)
+
+
+def tile_file(number: int, name: str) -> str:
+    """What the program after a tile pass is called, the `number`-th of a compile from 1; step 0 was to verify it."""
+    return f"{number:02d}_{name}"
 
 
 def edited_program(text: str, generated: Program) -> Program:
@@ -241,7 +249,7 @@ def _build(
         **_files(options, manifest_of(lowered, target), changed, source.text, lines, made),
         compiled.SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
         **(recorder.dump() if config.dump_ir else {}),
-        **{f"edits/{name}.tir": edited.encode() for name, edited in told.texts.items()},
+        **{compiled.tile_edit(name): edited.encode() for name, edited in told.texts.items()},
     }
     made_of_it = compiled.of_entry(cache.publish(key, files), cached=False, recorder=recorder)
     if made.ptx is not None and not told.texts:
@@ -255,13 +263,13 @@ class _TileEdits(Fanout):
     def __init__(self, sinks: Sequence[Sink]) -> None:
         super().__init__(sinks)
         self.texts: dict[str, str] = {}
-        self._passes = 1  # the first step was to verify the program
+        self._passes = 0
 
     def tile(self, name: str, prog: object) -> object | None:
+        self._passes += 1
         answer = super().tile(name, prog)
         if answer is not None:
-            self.texts[f"{self._passes:02d}_{name}"] = str(answer)
-        self._passes += 1
+            self.texts[tile_file(self._passes, name)] = str(answer)
         return answer
 
 

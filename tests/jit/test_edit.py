@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A person's edit of the generated source: it runs, it is compared, and it poisons nothing."""
 
+import doctest
 import gc
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 import tilekit as tilus
 from tilekit import float32, int32
 from tilekit.diag import ArgumentError, KernelError, LanguageError, ToolchainError, VerificationError
+from tilekit.jit.kernel import Kernel
 
 
 class Twice(tilus.Script):
@@ -237,3 +239,24 @@ def test_case_51_a_pass_that_there_is_not_is_told_with_those_that_there_are():
     with pytest.raises(ArgumentError, match="did you mean layout_inference") as caught:
         kernel.recompile_after("layout_inferense", "")
     assert caught.value.code == "TK412" and "declare_to_let, " in str(caught.value)
+
+
+def test_case_51_edits_after_several_passes_hold_together_and_end_one_by_one():
+    handle, kernel, x, y = untouched(16)
+    made = after(kernel, "layout_inference")
+    kernel.recompile_after("layout_inference", made.replace("f32(2.0)", "f32(3.0)"))
+    text = after(kernel, "bound_aware_simplify")
+    kernel.recompile_after("bound_aware_simplify", text.replace("f32(3.0)", "f32(4.0)"))
+    assert [name[3:] for name in kernel.metadata["edited_passes"]] == ["layout_inference", "bound_aware_simplify"]
+    handle(500, x, y)
+    assert torch.equal(y, x * 4)
+    kernel.recompile_after("bound_aware_simplify", text)
+    handle(500, x, y)
+    assert torch.equal(y, x * 3)
+    kernel.recompile_after("layout_inference", made)
+    assert (kernel.patched, kernel.edit_state) == (False, "clean")
+
+
+def test_the_example_runs():
+    (example,) = doctest.DocTestFinder().find(Kernel.recompile_after, "recompile_after", globs={})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilekit.jit.compare import Comparison
     from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.instance import Machine
+    from tilekit.jit.lines import Chain
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.watched import Watched
     from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner
@@ -538,6 +539,8 @@ class Kernel:
     def recompile_after(self, step: str, text: str) -> None:
         """Go on compiling from an edited text of the tile IR after a pass; every later launch runs what comes of it.
 
+        What was edited after other passes stays; with the text that the pass made itself, its edit ends.
+
         Parameters
         ----------
         step
@@ -574,10 +577,11 @@ class Kernel:
         """
         if self.compiled is None:
             raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which compiles nothing")
-        drivers, where = importlib.import_module("tilekit.drivers"), self.machine
-        given = self.specialized.program, step, text, where.target, where.device.kind, where.config, where.pipeline
+        base, where = cast("CompiledProgram", self.generated), self.machine
+        edits = {**base.tile_texts, step: text}
+        given = self.specialized.program, edits, where.target, where.device.kind, where.config, where.pipeline
         try:
-            made = drivers.build_from(*given)
+            made = importlib.import_module("tilekit.drivers").build_from(*given)
         except TilekitError as error:
             raise error.with_sources(self.sources) from error.__cause__
         self._use(replace(made, edit_state="PATCHED" if made.tile_edits else CLEAN))
@@ -602,6 +606,7 @@ class Kernel:
         self.__dict__.pop("_fills_in_parts", None)
         self.__dict__.pop("trace", None)
         self.__dict__.pop("machine_code", None)
+        self.__dict__.pop("_chain", None)
         self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
@@ -711,7 +716,11 @@ class Kernel:
         ToolchainError
             Where the tool for this language is missing.
         """
-        return importlib.import_module("tilekit.jit.lines").related(self, language, line)
+        return self._chain.related(language, line)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        return importlib.import_module("tilekit.jit.lines").Chain(self)
 
     @property
     def cached(self) -> bool:

@@ -68,6 +68,11 @@ class CompiledProgram:
     generated: CompiledProgram | None = None
 
     @property
+    def tile_texts(self) -> dict[str, str]:
+        """The programs that a person edited, by the tile passes behind which they stand."""
+        return {name: self.entry.text(tile_edit(name)) for name in self.tile_edits}
+
+    @property
     def patched(self) -> bool:
         """Whether it is, at any stage, made from a text that a person edited."""
         return self.edit is not None or bool(self.tile_edits)
@@ -176,6 +181,11 @@ def check_runner(
     cpu = launch_cpu.cpu_device(config.cache_dir, host.require_compiler())
     kernel = CpuKernel(manifest, entry.path(CHECKED), entry.files[CHECKED], cpu, lines, edited=edited)
     return CheckRunner(kernel, config, waits="tk::lock_semaphore" in source)
+
+
+def tile_edit(name: str) -> str:
+    """The file of a program that a person edited after a tile pass."""
+    return f"edits/{name}.tir"
 
 
 def options_of(target: Target, device: DeviceKind, config: Config, pipeline: str = "") -> dict[str, str]:

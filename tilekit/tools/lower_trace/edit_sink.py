@@ -57,7 +57,7 @@ class EditSink(Null):
         self.tiles: dict[str, Decision] = {}  # by file, of the passes that have one
         self._say = say
         self._on_source = on_source
-        self._passes = 1  # the first step of a compile is a look at the program
+        self._passes = 0
         self._before: object = None  # what the last tile pass was given
         self._edited: EditFolder | None = None
 
@@ -74,8 +74,8 @@ class EditSink(Null):
     def tile(self, name: str, prog: object) -> object | None:
         # who compiles has loaded the compiler already
         tile_edits = importlib.import_module("tilekit.tools.lower_trace.tile_edits")
-        folder = tile_edits.folder_of(self.folder, self._passes, name)
         self._passes += 1
+        folder = tile_edits.folder_of(self.folder, self._passes, name)
         if (self.only_edited or prog is self._before) and not folder.working.exists():
             return None  # of what a pass hands on as it is, nobody looks for a file
         folder.is_waited_for = self.folder.is_waited_for

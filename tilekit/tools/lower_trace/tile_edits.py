@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tilekit import drivers
 from tilekit.diag import TilekitError
 from tilekit.ir.text import parser
 from tilekit.tools.lower_trace.edit_table import Tag, Unfit
@@ -10,10 +11,10 @@ from tilekit.tools.lower_trace.edits import TILES, EditFolder
 
 
 def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
-    """The files of the program after a tile pass of a kernel, which is the `number`-th step of its compile."""
+    """The files of the program after a tile pass of a kernel, the `number`-th from 1."""
     return EditFolder(
         kernel.path / TILES,
-        f"{number:02d}_{name}.tir",
+        f"{drivers.tile_file(number, name)}.tir",
         lambda generated, text: _unreadable(text),
         f"what {name} made",
     )
