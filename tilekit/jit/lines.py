@@ -16,6 +16,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilekit import textdiff
@@ -281,69 +282,90 @@ _REMEMBERED = 3
 
 # ------------------------------------------------------------------------------------------------------------ a kernel
 
-LANGUAGES = ("cell", "tile", "hidet", "cuda", "ptx", "sass")
-
-
-def related(kernel: Kernel, language: str, line: int) -> dict[str, list[int]]:
-    """The lines of every language that belong with one line, all counted from 1; see `Kernel.lines`."""
-    if language not in LANGUAGES:
-        raise ArgumentError("TK646", f"there are no lines of {language!r}", help=f"one of {', '.join(LANGUAGES)}")
-    chain = _chain(kernel, language)
-    names = list(chain)
-    numbers = chain[language].numbers if language in chain else ()
-    if line not in numbers:
-        known = f"its lines are {numbers[0]} to {numbers[-1]}" if numbers else "nobody knows them any more"
-        raise ArgumentError("TK646", f"{kernel.name} has no line {line} of {language}: {known}")
-    at = names.index(language)
-    found = {language: {numbers.index(line)}}
-    for k in range(at, 0, -1):
-        map = chain[names[k]].map
-        found[names[k - 1]] = {came for number in found[names[k]] if (came := map[number]) is not None}
-    for k in range(at + 1, len(names)):
-        map = chain[names[k]].map
-        found[names[k]] = {number for number, came in enumerate(map) if came in found[names[k - 1]]}
-    return {name: sorted(n for k in found[name] if (n := chain[name].numbers[k]) is not None) for name in names}
+MACHINE = ("ptx", "sass")
+LANGUAGES = ("cell", "tile", "hidet", "cuda", *MACHINE)
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """The lines of one language: the numbers that people give them, and which of the layer before they come from."""
 
     numbers: Sequence[int | None]
     map: Map
 
 
-def _chain(kernel: Kernel, wanted: str) -> dict[str, _Layer]:
-    """The languages of a kernel in the order in which they are made; why there is no `wanted` is raised."""
-    steps, maps = kernel.trace.steps, LineMaps()
-    for value in kernel.trace.notes.values():
-        maps.take(value)
-    program = next(step.before for step in steps if isinstance(step.before, Program))
-    cell = cell_of(program, kernel.sources)
-    way: Map = list(range(len(program.lines())))
-    found = {"tile": _layer([None] * len(way) if cell is None else cell.map)}
-    for step in steps:
-        made = None if step.after is step.before else maps.of_step(step.stage, step.before, step.after)
-        if made is None or not isinstance(step.before, (Program, IRModule)):
-            continue
-        if isinstance(step.after, str):
-            found["hidet"], way = _layer(way), made
-            if step.after != kernel.source:
-                way = _through(through_edit(step.after, kernel.source), way)
-        else:
-            way = _through(made, way)
-    found["cuda"] = _layer(way)
-    try:
-        found["ptx"] = _layer(through_ptx(kernel.ptx))
-        found["sass"] = _layer(list(kernel.machine_code.sass.lines))
-    except TilekitError:
-        if wanted in LANGUAGES[len(found) + 1 :]:
-            raise
-    return found if cell is None else {"cell": _Layer(cell.numbers, []), **found}
+class Chain:
+    """All languages of a kernel, in the order in which they are made."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def related(self, language: str, line: int) -> dict[str, list[int]]:
+        """The lines of every language that belong with one line, all counted from 1; see `Kernel.lines`."""
+        if language not in LANGUAGES:
+            raise ArgumentError("TK646", f"there are no lines of {language!r}", help=f"one of {', '.join(LANGUAGES)}")
+        layers = {**self.written, **self._machine(language)}
+        numbers = layers[language].numbers if language in layers else ()
+        if line not in numbers:
+            known = f"its lines are {numbers[0]} to {numbers[-1]}" if numbers else "nobody knows them any more"
+            raise ArgumentError("TK646", f"{self.kernel.name} has no line {line} of {language}: {known}")
+        names = list(layers)
+        at = names.index(language)
+        found = {language: {numbers.index(line)}}
+        for k in range(at, 0, -1):
+            map = layers[names[k]].map
+            found[names[k - 1]] = {came for number in found[names[k]] if (came := map[number]) is not None}
+        for k in range(at + 1, len(names)):
+            map = layers[names[k]].map
+            found[names[k]] = {number for number, came in enumerate(map) if came in found[names[k - 1]]}
+        return {name: sorted(n for k in found[name] if (n := layers[name].numbers[k]) is not None) for name in names}
+
+    @cached_property
+    def written(self) -> dict[str, Layer]:
+        """Those that the compiler writes, and before them the person's, if somebody still knows it."""
+        kernel, maps = self.kernel, LineMaps()
+        for value in kernel.trace.notes.values():
+            maps.take(value)
+        steps = kernel.trace.steps
+        program = next(step.before for step in steps if isinstance(step.before, Program))
+        cell = cell_of(program, kernel.sources)
+        way: Map = list(range(len(program.lines())))
+        found = {"tile": _layer([None] * len(way) if cell is None else cell.map)}
+        for step in steps:
+            made = None if step.after is step.before else maps.of_step(step.stage, step.before, step.after)
+            if made is None or not isinstance(step.before, (Program, IRModule)):
+                continue
+            if isinstance(step.after, str):
+                found["hidet"], way = _layer(way), made
+                if step.after != kernel.source:
+                    way = _through(through_edit(step.after, kernel.source), way)
+            else:
+                way = _through(made, way)
+        found["cuda"] = _layer(way)
+        return found if cell is None else {"cell": Layer(cell.numbers, []), **found}
+
+    def _machine(self, wanted: str) -> dict[str, Layer]:
+        """Those of the machine, as far as there are tools for them; why there is no `wanted` is raised."""
+        found: dict[str, Layer] = {}
+        try:
+            found["ptx"] = self._ptx
+            found["sass"] = self._sass
+        except TilekitError:
+            if wanted in MACHINE[len(found) :]:
+                raise
+        return found
+
+    @cached_property
+    def _ptx(self) -> Layer:
+        return _layer(through_ptx(self.kernel.ptx))
+
+    @cached_property
+    def _sass(self) -> Layer:
+        return _layer(list(self.kernel.machine_code.sass.lines))
 
 
-def _layer(map: Map) -> _Layer:
-    return _Layer(range(1, len(map) + 1), map)
+def _layer(map: Map) -> Layer:
+    return Layer(range(1, len(map) + 1), map)
 
 
 def _through(later: Map, earlier: Map) -> Map:
