@@ -43,6 +43,7 @@ def test_what_a_pass_changed_opens_below_the_next_cell_with_the_names_of_its_met
     panel = page.locator(".tk-trace")
     expect(panel).to_have_count(1)
     expect(panel.locator(".tk-current")).to_have_text(re.compile(r"^\d+ once$"))
+    expect(panel.locator(".tk-card", has_text="custom pass")).to_contain_text("OncePass in Cell In[3], line 13")
     rows = panel.locator(".tk-rows .tk-row", has=page.locator(".tk-note:not(:empty)"))
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="visit_AddInst")).to_contain_text(re.compile(r"add\(\w+, \w+\)"))

@@ -258,6 +258,20 @@ def test_a_pass_that_returns_nothing_says_so():
     assert caught.value.diagnostic.at.function == "NoReturnPass.process_function"
 
 
+def test_a_step_that_failed_says_that_it_is_a_persons():
+    recorder = Recorder()
+    with pytest.raises(PassError):
+        run_passes(
+            parser.parse_program(TEXT),
+            Pipeline((before("declare_to_let", FailPass()),)).applied_to(get_default_passes()),
+            recorder,
+        )
+    (step,) = recorder.steps
+    assert step.error.code == "TK410"
+    assert step.notes["custom"]["class"] == "FailPass"
+    assert step.notes["custom"]["line"] == line_of(FailPass, "def process_function")
+
+
 def test_an_interrupt_goes_through():
     class StopPass(Pass):
         def process_function(self, func):
