@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -332,6 +333,42 @@ def test_a_folder_that_no_file_system_can_have_costs_one_warning(opened, warning
     folder = opened(folder=Path("a\0b"))
     kernel(folder)
     assert folder.path is None and len(warnings) == 1 and "null byte" in warnings[0]
+
+
+def test_a_folder_that_is_removed_in_the_middle_costs_one_warning(opened, warnings):
+    for removed in ("script_folder", "path"):
+        warnings.clear()
+        folder = opened()
+        kernel(folder)
+        shutil.rmtree(getattr(folder, removed))
+        kernel(folder)
+        folder.recording.close()
+        assert len(warnings) == 1 and str(folder.path) in warnings[0] and "(ENOENT)" in warnings[0]
+
+
+def test_case_09_real_compiles_in_eight_threads_tell_what_one_thread_tells(opened, softmax):
+    folder = opened()
+
+    def compiles() -> None:
+        sink = folder.recording.compile("softmax")
+        drivers.generate_source(softmax, target.DEFAULT, [sink])
+        sink.done(None)
+
+    threads = [threading.Thread(target=compiles) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    folder.recording.close()
+    told = journal.read(folder.path)
+    found = {
+        tuple(
+            (s.seq, s.title, s.status, s.before and told.text(s.before), s.after and told.text(s.after))
+            for s in c.steps
+        )
+        for c in told.compiles
+    }
+    assert len(told.compiles) == 8 and len(found) == 1
 
 
 FULL = """

@@ -100,7 +100,8 @@ def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
     try:
         with named(path):
             draft.write_bytes(content)
-        draft.chmod(mode)
+        with contextlib.suppress(OSError):  # some file systems have no modes
+            draft.chmod(mode)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
