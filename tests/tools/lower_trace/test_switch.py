@@ -10,7 +10,7 @@ import pytest
 
 import tilekit
 from tests.caches import new_cache
-from tests.promises.kernels import compiled, description, scaling
+from tests.promises.kernels import compiled, description, doubling, scaling
 from tests.tools.lower_trace import scripts
 from tilekit import config, drivers, option, transforms
 from tilekit.config import TraceMode
@@ -172,6 +172,17 @@ def test_case_10_what_is_skipped_is_told_in_one_line(tmp_path, capfd):
     (line,) = capfd.readouterr().err.splitlines()
     assert "cached, not traced" in line and "Scale" in line
     assert t.compiles == [] and run_folders(tmp_path) == []
+
+
+def test_the_candidates_of_a_tuning_are_not_traced_and_the_best_one_is(tmp_path):
+    torch = pytest.importorskip("torch")
+    handle, x, y = doubling(), torch.ones(256), torch.zeros(256)
+    with tilekit.tracing("terminal", tmp_path) as t:
+        best = handle.tune(256, x, y).best
+        assert t.compiles == []
+        handle(256, x, y)
+    (compile,) = t.compiles
+    assert f"block={best.schedule['block']}" in compile.specialization
 
 
 # ------------------------------------------------------------------------------------------------------------- filters

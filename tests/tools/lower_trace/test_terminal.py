@@ -165,6 +165,19 @@ def test_case_12_a_terminal_gets_colors(monkeypatch):
     assert colored(monkeypatch)
 
 
+def test_a_notebook_gets_colors_and_nothing_is_cut():
+    from ipykernel.iostream import OutStream
+
+    class Shown(Page):
+        """The stream of a kernel, without the kernel."""
+
+        __module__ = OutStream.__module__
+
+    stream = Shown()
+    Console(stream).text("x" * 500, Style.ADDED)
+    assert stream.getvalue() == f"\x1b[32m{'x' * 500}\x1b[0m\n"
+
+
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_case_12_who_wants_no_colors_gets_none(variables, monkeypatch):
     assert not colored(monkeypatch, **variables)

@@ -69,7 +69,10 @@ class Console:
         return line.translate(_ASCII) if self._is_ascii() else line
 
     def _has_colors(self) -> bool:
-        return self.stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return False
+        # a notebook shows colors, too
+        return self.stream.isatty() or type(self.stream).__module__ == "ipykernel.iostream"
 
     def _width(self) -> int | None:
         """The columns of the terminal; None where it is none."""
