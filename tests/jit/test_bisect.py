@@ -77,6 +77,7 @@ WRONG = [
     (PIPELINED, product, after("bound_aware_simplify", wrong_passes.LooseWaitPass()), "line"),
     (Sums(), summed, after("analyze_scalar#1", wrong_passes.FromOnePass()), "y_ptr[0]"),
     (Sums(), summed, after("analyze_scalar#2", wrong_passes.RaisingPass()), "this pass"),
+    (Sums(), summed, after("let_propagation", wrong_passes.InPlacePass()), "in place"),
 ]
 
 

@@ -122,9 +122,13 @@ def bisect(
 
     if fault := search.fault_of_program(against):
         return found(Outcome.BAD, fault)
-    if fault := search.fault_of_defaults():
+    fault = search.fault_of_defaults()
+    search.compile()
+    if fault:
         culprit = search.among_defaults()
         return found(Outcome.BAD, fault) if culprit is None else found(Outcome.FOUND, *culprit)
+    if search.spoiled is not None:
+        return found(Outcome.FOUND, search.spoiled.died, search.spoiled)
     # a program on the way may be wrong for want of what comes behind it, if all ends well
     if not any(map(search.judge, search.ends)):
         return found(Outcome.GOOD)
@@ -147,7 +151,9 @@ class _Search:
         self._default_error: KernelError | None = None
         self._evaluations: dict[Program, str] = {}
         self._runs: dict[tuple[str, str], str] = {}
-        self.made = self._compile()
+        self.made: list[_Made] = []
+        # the pass that has changed programs which others made, so that these cannot be judged any more
+        self.spoiled: _Made | None = None
 
     # ------------------------------------------------------------------------------------------------ before any step
 
@@ -211,26 +217,30 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------------------ the steps
 
-    def _compile(self) -> list[_Made]:
+    def compile(self) -> None:
         """Run the steps, to the end or until one dies."""
         tile = [("tile", each) for each in stations(self.route.tile, get_default_passes())]
         hidet = [("hidet", each) for each in stations(self.route.hidet, lowir_passes.PASSES)]
         steps: list[tuple[str, _Station[Any] | None]] = [*tile, ("lower", None), *hidet]
-        made: list[_Made] = []
         value: Any = self.program
         for phase, station in steps:
-            name, before = LOWER if station is None else station.name, value
+            before, text = value, text_of(value)
             try:
                 if station is None:
                     value = self._lower(value)
                 elif station.own is not None:
                     value = station.own(value, SILENT)
             except Exception as error:  # a pass may be anybody's
-                return [*made, _Made(phase, name, before, None, station, self._said(error))]
-            made.append(_Made(phase, name, before, value, station))
+                self.made.append(_Made(phase, _name(station), before, None, station, self._said(error)))
+                return
+            if text_of(before) != text:
+                died = "it changes the program that it was given, in place of making another one"
+                self.spoiled = _Made(phase, _name(station), before, None, station, died)
+                self.made.append(self.spoiled)
+                return
+            self.made.append(_Made(phase, _name(station), before, value, station))
         if self.route.edited is not None:
-            made.append(_Made("codegen", EDIT, printer.print_module(value).text, self.route.edited[0]))
-        return made
+            self.made.append(_Made("codegen", EDIT, printer.print_module(value).text, self.route.edited[0]))
 
     def _lower(self, program: Program) -> IRModule:
         self._lowered = codegen.generate_ir_module(program, self.route.target)
@@ -332,6 +342,10 @@ class _Search:
         place = None if at is None or self.sources is None else self.sources.locate(at)
         where = "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
         return f"{kind or error.code}: {error.message}{where}"
+
+
+def _name(station: _Station[Any] | None) -> str:
+    return LOWER if station is None else station.name
 
 
 def stations(passes: Sequence[AnyPass], defaults: Sequence[AnyPass]) -> list[_Station[AnyPass]]:

@@ -48,7 +48,7 @@ class Bisection:
     steps
         The steps that were judged, in their order.
     before, after
-        The texts before and after the culprit; `diff` compares them.
+        The texts before and after the culprit, "" where there is none; `diff` compares them.
     where
         The blocks that ran, and the seed.
     seconds
@@ -74,8 +74,8 @@ class Bisection:
         return self.steps[-1].name if self.outcome is Outcome.FOUND else None
 
     def diff(self, context: int = 3) -> str:
-        """What the culprit changed; nothing where it translated one language into another."""
-        if self.culprit is None or self.steps[-1].phase == "lower":
+        """What the culprit changed; nothing where it made nothing, or translated one language into another."""
+        if self.culprit is None or not self.after or self.steps[-1].phase == "lower":
             return ""
         return "\n".join(textdiff.unified(self.before.splitlines(), self.after.splitlines(), context))
 
