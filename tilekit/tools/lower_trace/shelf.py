@@ -260,8 +260,9 @@ def write_index(home: Path) -> None:
 
 
 def _row(info: RunInfo) -> str:
+    when = f"{info.head.started[:19].replace('T', ' ')} UTC"
     shown = (info.page or info.path / journal.FILE).name
-    link = f'<a href="{escape(f"{RECORDS}/{info.path.name}/{shown}")}">{escape(info.head.started)}</a>'
+    link = f'<a href="{escape(f"{RECORDS}/{info.path.name}/{shown}")}">{escape(when)}</a>'
     state = "ended" if info.ended else "goes on" if info.is_running else "did not end"
     cells = [link, str(info.head.pid), escape(info.head.mode), escape(", ".join(info.kernels))]
     numbers = [info.compiles, info.failed, info.edited]
