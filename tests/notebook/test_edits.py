@@ -7,8 +7,9 @@ import torch
 import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
+from tilekit.events import Stage
 from tilekit.jit import observer
-from tilekit.notebook.edits import NotebookEdits
+from tilekit.notebook.edits import NotebookEdits, TileText
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,15 @@ def run_cell(factor: float = 2.0):
     x = torch.ones(100)
     handle(100, x)
     return handle.last, float(x[0])
+
+
+def edit_tile(edits: NotebookEdits, kernel, old: str, new: str) -> None:
+    """What the panel of passes does."""
+    steps = [step for step in kernel.trace.steps if step.stage is Stage.TILE]
+    number = next(number for number, step in enumerate(steps, 1) if step.name == "layout_inference")
+    made = TileText(number, "layout_inference", steps[number - 1].after_text)
+    kernel.recompile_after(made.name, made.text.replace(old, new))
+    edits.store_tile(kernel, made, made.text.replace(old, new), made.text)
 
 
 def edit(edits: NotebookEdits, kernel, old: str, new: str) -> str:
@@ -138,3 +148,26 @@ def test_case_50_an_edit_of_the_notebook_holds_whether_or_not_it_is_traced(edits
         assert (value, again.edit_state) == (7.0, "PATCHED")
     edits.revert(again)
     assert run_cell()[1] == 2.0
+
+
+def test_case_51_a_rerun_of_the_cell_keeps_an_edit_of_its_tile_ir(edits):
+    kernel, _ = run_cell()
+    edit_tile(edits, kernel, "f32(2.0)", "f32(7.0)")
+    again, value = run_cell()
+    assert (value, again.patched, again.edit_state) == (7.0, True, "PATCHED")
+    (line,) = edits.remarks(again)
+    assert line.startswith("PATCHED from ") and line.endswith("_layout_inference.tir")
+    changed, value = run_cell(factor=3.0)
+    assert (value, changed.patched, changed.edit_state) == (3.0, False, "CONFLICT")
+    assert any("layout_inference.tir.bak" in line for line in edits.remarks(changed))
+
+
+def test_case_51_an_edit_of_the_tile_ir_ends_with_revert_and_is_not_lost(edits, cache):
+    kernel, _ = run_cell()
+    edit_tile(edits, kernel, "f32(2.0)", "f32(7.0)")
+    again, _ = run_cell()
+    again.revert()
+    edits.revert(again)
+    last, value = run_cell()
+    assert (value, last.patched, last.edit_state) == (2.0, False, "clean")
+    assert any("f32(7.0)" in path.read_text() for path in cache.rglob("*_layout_inference.tir.bak"))

@@ -7,8 +7,10 @@ typed in either is compiled. The notebook's own files remember what was typed in
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from tilekit import config
@@ -21,6 +23,15 @@ from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import EditFolder, folder_name, safe_name
 from tilekit.tools.lower_trace.merge import Merged
+
+
+@dataclass(frozen=True)
+class TileText:
+    """What a tile pass of a kernel made, which is the `number`-th of them from 1."""
+
+    number: int
+    name: str
+    text: str
 
 
 class NotebookEdits:
@@ -45,7 +56,8 @@ class NotebookEdits:
             traced.take_over(own)
             return None
         policy = settings.resolve().on_conflict
-        self._sinks[kernel] = EditSink(own, policy, traces=own.has_tiles, only_edited=True)
+        has_tiles = any(tile.holds_edit() for tile in own.tiles())
+        self._sinks[kernel] = EditSink(own, policy, traces=has_tiles, only_edited=True)
         return self._sinks[kernel]
 
     def store(self, kernel: Kernel, text: str, seen: str | None = None) -> tuple[str, ...]:
@@ -59,10 +71,23 @@ class NotebookEdits:
             told += folder.write_edit(text, seen)
         return tuple(told)
 
+    def store_tile(self, kernel: Kernel, made: TileText, text: str, seen: str) -> tuple[str, ...]:
+        """Keep what was typed in place of what a tile pass made; `seen` is what the editor was filled with."""
+        tile_edits = importlib.import_module("tilekit.tools.lower_trace.tile_edits")  # it brings the compiler
+        told: list[str] = []
+        for parent in self._folders(kernel.identity):
+            folder = tile_edits.folder_of(parent, made.number, made.name)
+            folder.path.mkdir(parents=True, exist_ok=True)
+            folder.decide(made.text)
+            told += folder.write_edit(text, seen)
+        return tuple(told)
+
     def revert(self, kernel: Kernel) -> tuple[str, ...]:
-        """Put the edit away; it stays in a `.bak` file."""
-        folders = [folder for folder in self._folders(kernel.identity) if folder.path.is_dir()]
-        return tuple(line for folder in folders for line in folder.revert())
+        """Put every edit of it away; they stay in `.bak` files."""
+        folders = self._folders(kernel.identity)
+        tiles = [tile for folder in folders for tile in folder.tiles() if tile.holds_edit()]
+        sources = [folder for folder in folders if folder.latest.exists()]
+        return tuple(line for folder in (*sources, *tiles) for line in folder.revert())
 
     def merged(self, kernel: Kernel) -> Merged | None:
         """The edit that gave way when this kernel was compiled, brought together with what was generated then."""

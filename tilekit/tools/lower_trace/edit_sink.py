@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tilekit.diag import TilekitError
 from tilekit.events import CLEAN, Edited, Null, Stage
@@ -64,8 +64,8 @@ class EditSink(Null):
     @property
     def messages(self) -> tuple[str, ...]:
         """All there is to say of this compile, a line each."""
-        tiles = [line for each in self.tiles.values() if each.state != CLEAN for line in each.messages]
-        return (*tiles, *(() if self.decision is None else self.decision.messages))
+        of_tiles = [line for decision in self.tiles.values() for line in _of_tile(decision)]
+        return (*of_tiles, *(() if self.decision is None else _of_source(self.decision)))
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
         if stage is Stage.TILE:
@@ -82,8 +82,7 @@ class EditSink(Null):
         decision = folder.decide(str(prog), self.policy)
         self.folder.is_waited_for = folder.is_waited_for
         self.tiles[folder.working.name] = decision
-        if decision.state != CLEAN:
-            self._tell(decision)
+        self._tell(_of_tile(decision))
         if not decision.edited:
             return None
         self._edited = folder
@@ -97,14 +96,22 @@ class EditSink(Null):
 
     def codegen(self, text: str) -> Edited | None:
         decision = self.decision = self.folder.decide(text, self.policy)
-        self._tell(decision)
+        self._tell(_of_source(decision))
         self._on_source(text, decision)
         states = [decision.state, *(each.state for each in self.tiles.values())]
         state = next((each for each in states if each != CLEAN), CLEAN)
         return None if state == CLEAN else Edited(decision.text, str(self.folder.working), state)
 
-    def _tell(self, decision: Decision) -> None:
-        """Say what happened to an edit; that there is a source to edit, who asked for it says with the compile."""
-        if decision.tag is not Tag.INIT:
-            for line in decision.messages:
-                self._say(line)
+    def _tell(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._say(line)
+
+
+def _of_source(decision: Decision) -> tuple[str, ...]:
+    """What happened to an edit; that there is a source to edit, who asked for it says with the compile."""
+    return () if decision.tag is Tag.INIT else decision.messages
+
+
+def _of_tile(decision: Decision) -> tuple[str, ...]:
+    """The same of a tile pass; that its files follow a changed program is said of the source."""
+    return () if decision.state == CLEAN else decision.messages

@@ -156,10 +156,10 @@ class EditFolder:
         """Whether somebody's work is in the working copy."""
         return self._look().is_edited
 
-    @property
-    def has_tiles(self) -> bool:
-        """Whether there are files of tile passes beside it."""
-        return (self.path / TILES).is_dir()
+    def tiles(self) -> list[EditFolder]:
+        """The files of the tile passes of this kernel, as far as there are any; nobody judges what is in them."""
+        found = sorted(self.path.glob(f"{TILES}/*.tir"))
+        return [EditFolder(file.parent, file.name, lambda generated, text: None) for file in found]
 
     def _plan(self, found: Found, generated: str, policy: Policy) -> Plan:
         return edit_table.decide(found, generated, policy, self._judge)
