@@ -122,7 +122,8 @@ def build_program(
     if tracing := [sink for sink in sinks if sink.traces]:
         on_stage("machine code")
         is_told = device is DeviceKind.CUDA and not (made.cached or made.patched)
-        _tell_machine_code(MachineCode(made, target, device, config), Fanout(tracing), is_ptx_told=is_told)
+        code, sink = MachineCode(made, target, device, config), Fanout(tracing)
+        tell_machine_code(code, sink, is_asked=config.trace_machine_code, is_ptx_told=is_told)
     return made
 
 
@@ -377,8 +378,11 @@ def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> R
     return recorder
 
 
-def _tell_machine_code(code: MachineCode, sink: Sink, *, is_ptx_told: bool) -> None:
-    """PTX, what ptxas says of it, and machine code, for who traces; why there is none is a note."""
+def tell_machine_code(code: MachineCode, sink: Sink, *, is_asked: bool = True, is_ptx_told: bool = False) -> None:
+    """Tell of PTX, what ptxas says of it, and machine code; why there is none is a note.
+
+    Without `is_asked`, only what costs nothing is told.
+    """
 
     def tell(stage: Stage, name: str, before: str, after: str, seconds: float, **notes: object) -> None:
         sink.begin(stage, name, before)
@@ -386,7 +390,7 @@ def _tell_machine_code(code: MachineCode, sink: Sink, *, is_ptx_told: bool) -> N
             sink.note(key, value)
         sink.end(stage, name, before, after, max(0.0, seconds))
 
-    if not (is_ptx_told or code.config.trace_machine_code):
+    if not (is_ptx_told or is_asked):
         if code.device is DeviceKind.CUDA:
             sink.note("ptxas", _figures(code))
         sink.note("absent", {"stage": Stage.PTX.value, **_ON_REQUEST})
@@ -398,7 +402,7 @@ def _tell_machine_code(code: MachineCode, sink: Sink, *, is_ptx_told: bool) -> N
             tell(stage, code.compiler, code.program.source, ptx, time.perf_counter() - start - figures.seconds)
         tell(Stage.PTXAS, "ptxas", ptx, ptx, figures.seconds, ptxas=_figures(code))
         stage, start = Stage.SASS, time.perf_counter()
-        if not code.config.trace_machine_code:
+        if not is_asked:
             sink.note("absent", {"stage": stage.value, **_ON_REQUEST})
             return
         sass = code.sass
@@ -472,7 +476,7 @@ def _toolchain(target: Target, device: DeviceKind, config: Config, *, keep_ptx: 
             compiled.CUBIN, binary.cubin, binary.log, figures, ptx=binary.ptx, ptxas_seconds=binary.ptxas_seconds
         )
 
-    return CompilerChoice(config.toolchain.value, Stage.PTX, compile_cuda)
+    return CompilerChoice(config.toolchain.value, Stage.PTX if keep_ptx else Stage.PTXAS, compile_cuda)
 
 
 def _for_cpu_and_check(text: str, compiler: host.HostCompiler) -> Made:

@@ -425,7 +425,7 @@ class CompileSink:
                 parent=None if parent is None else parent.seq,
                 depth=0 if parent is None else parent.depth + 1,
                 before=None if printed.text is None else printed.text.id,
-                language=_LANGUAGES[stage],
+                language=self._language(stage),
             )
             compile.steps.append(step)
             self._frames.append(_Frame(name, step, printed.text))
@@ -473,6 +473,12 @@ class CompileSink:
         while self._frames[-1].name != name:
             self._frames.pop()
         return self._frames.pop()
+
+    def _language(self, stage: Stage) -> str:
+        # an assembler that nobody has seen PTX of was given the source
+        if stage is Stage.PTXAS and not any(step.language == "ptx" for step in self.compile.steps):
+            return "cuda"
+        return _LANGUAGES[stage]
 
     def _print(self, subject: object) -> _Printed:
         for printed in self._printed:
