@@ -2,6 +2,7 @@
 """`tilekit trace …`: what it says, its JSON, and its exit codes."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.tools.lower_trace.test_queries import chain
 from tilekit import textdiff
 from tilekit.config import TraceMode
 from tilekit.events import Stage, step
+from tilekit.jit.bisected import Bisection, Judged, Outcome
 from tilekit.toolchain import host
 from tilekit.tools.lower_trace import cli, journal, run, shelf
 from tilekit.tools.lower_trace.settings import Settings
@@ -338,3 +340,36 @@ def test_bisect_of_a_script_without_kernels_says_so(capsys, tmp_path):
     assert code == 2
     assert "called no kernel" in err
     assert trace(capsys, "bisect", tmp_path / "nowhere.py")[0] == 2
+
+
+# -------------------------------------------------------------------------------------------------------- the page
+
+PAGE = Path(__file__).parents[3] / "docs" / "trace.md"
+
+
+def keys_in(value: object) -> set[str]:
+    """Every key of a document."""
+    if isinstance(value, list):
+        return {key for each in value for key in keys_in(each)}
+    if isinstance(value, dict):
+        return {*value, *(key for each in value.values() for key in keys_in(each))}
+    return set()
+
+
+def test_case_90_every_key_of_the_json_stands_on_the_page(capsys):
+    a, b = traced(("k", chain("1", "2", "3"))), traced(("k", chain("1", "2", "4")), ("l", chain("1", "2")))
+    commands = (
+        ["view", a],
+        ["diff", a, b],
+        ["diff", a, b, "--step", "a"],
+        ["find", "2", a],
+        ["blame", "b", a],
+        ["gc", "--keep", 0, "--dry-run"],
+    )
+    told = {key for command in commands for key in keys_in(data(capsys, *command)[1])}
+    bisection = Bisection("k", Outcome.FOUND, (Judged("tile", "a", True, "x"),), "x", "1", "2", "", 0.0)
+    told |= {"kernels", *keys_in(bisection.to_json())}
+    text = PAGE.read_text().partition("### As data")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+)`", text))
+    assert told <= named
+    assert named - told <= {"view", "diff", "find", "blame", "bisect", "gc", "index"}
