@@ -206,3 +206,14 @@ def test_case_71_of_three_deleted_and_four_inserted_lines_those_are_paired_that_
     assert pairs == [(before[0], after[1]), (before[2], after[3])]
     assert textdiff.spans(*pairs[0]) == ([(19, 20)], [(19, 20)])
     assert textdiff.spans("t_12: f16", "t_123: f16") == ([(0, 4)], [(0, 5)])
+
+
+def test_a_heading_names_the_methods_of_its_lines_in_their_order():
+    before = ["a", *map(str, range(20)), "b", "c"]
+    after = ["A", *map(str, range(20)), "C"]
+    visits = {"methods": [{"name": "visit_A"}, {"name": "visit_B"}], "before": [[0, 0], [21, 1], [22, 0]], "after": []}
+    headings = [line for line in textdiff.unified(before, after, 1, visits) if line.startswith("@@")]
+    assert headings == ["@@ -1,2 +1,2 @@ visit_A", "@@ -21,3 +21,2 @@ visit_B visit_A"]
+    assert [line for line in textdiff.unified(before, after, 1) if line.startswith("@@")] == [
+        heading.rpartition("@@")[0] + "@@" for heading in headings
+    ]

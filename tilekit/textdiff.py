@@ -9,11 +9,12 @@ the browser; both are held to the same vectors.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, pairwise
 from math import isqrt
+from typing import Any
 
 # Above this many cells (65,536 lines against as many) what lies between the common ends counts as replaced.
 MAX_CELLS = 1 << 32
@@ -87,14 +88,19 @@ def align(before: Sequence[str], after: Sequence[str]) -> list[Run]:
     return runs
 
 
-def unified(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[str]:
-    """The changes as lines that begin with `-`, `+` or a space, under `@@` headings."""
+def unified(
+    before: Sequence[str], after: Sequence[str], context: int = 3, visits: Mapping[str, Any] | None = None
+) -> list[str]:
+    """The changes as lines that begin with `-`, `+` or a space, under `@@` headings.
+
+    `visits` is what a pass has noted of which of its methods changed which line: headings name them.
+    """
     lines: list[str] = []
     for group in _grouped(hunks(before, after), context):
         first, last = group[0], group[-1]
         left = range(max(first.removed.start - context, 0), min(last.removed.stop + context, len(before)))
         right = range(max(first.added.start - context, 0), min(last.added.stop + context, len(after)))
-        lines.append(f"@@ -{_place(left)} +{_place(right)} @@")
+        lines.append(f"@@ -{_place(left)} +{_place(right)} @@{_methods(visits, left, right)}")
         at = left.start
         for hunk in group:
             lines += [f" {before[i]}" for i in range(at, hunk.removed.start)]
@@ -227,6 +233,15 @@ def _grouped(found: Sequence[Hunk], context: int) -> list[list[Hunk]]:
 def _place(lines: range) -> str:
     first = lines.start + 1 if lines else lines.start
     return str(first) if len(lines) == 1 else f"{first},{len(lines)}"
+
+
+def _methods(visits: Mapping[str, Any] | None, before: range, after: range) -> str:
+    """The methods that changed some of these lines, in the order of the lines."""
+    if visits is None:
+        return ""
+    told = ((visits["before"], before), (visits["after"], after))
+    found = sorted((line - lines.start, number) for pairs, lines in told for line, number in pairs if line in lines)
+    return "".join(f" {visits['methods'][number]['name']}" for number in dict.fromkeys(number for _, number in found))
 
 
 # --- pairs of lines ---------------------------------------------------------------------------------------------------

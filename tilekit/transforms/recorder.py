@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,6 @@ from tilekit.transforms.layout_inference import Choice, LayoutTrail
 
 # where one language becomes another there is nothing to compare
 _PASSES = (Stage.TILE, Stage.HIDET)
-_HEADING = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,8 @@ class Step:
 
         Of a person's pass each heading names the methods that did it.
         """
-        lines = textdiff.unified(self.before_text.splitlines(), self.after_text.splitlines(), context=2)
-        return "\n".join(f"{line}{self._methods(line)}" for line in lines)
-
-    def _methods(self, heading: str) -> str:
-        found, told = _HEADING.fullmatch(heading), cast("dict[str, Any] | None", self.notes.get("visits"))
-        if found is None or told is None:
-            return ""
-        left, left_count, right, right_count = (int(number or 1) for number in found.groups())
-        stretches = ((told["before"], left, left_count), (told["after"], right, right_count))
-        numbers = {of for pairs, at, count in stretches for line, of in pairs if at - 1 <= line < at - 1 + count}
-        return "".join(f" {told['methods'][number]['name']}" for number in sorted(numbers))
+        visits = cast("dict[str, Any] | None", self.notes.get("visits"))
+        return "\n".join(textdiff.unified(self.before_text.splitlines(), self.after_text.splitlines(), 2, visits))
 
     def save_test(self, path: str | os.PathLike[str]) -> Path:
         """Write the step as a test: a `.tile` file as those in `tests/transforms`, which passes as it is written.

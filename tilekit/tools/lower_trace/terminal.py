@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tilekit import textdiff
 from tilekit.jit import observer
@@ -57,7 +58,7 @@ class Terminal:
             self._console.heading(f"{_head(step)}  {here} → {there}, {len(after)} lines")
         elif step.changed:
             self._console.heading(f"{_head(step)}  +{step.added or 0} -{step.removed or 0}")
-            self.diff(before, after)
+            self.diff(before, after, step.notes.get("visits"))
 
     def _failed(self, run: Run, step: Step) -> None:
         """A step has failed: what it was given is shown whole, unless a step that it called was to blame."""
@@ -72,8 +73,8 @@ class Terminal:
         for line in run.lines(step.before) if step.before else ():
             self._console.text(line)
 
-    def diff(self, before: Sequence[str], after: Sequence[str]) -> None:
-        lines = textdiff.unified(before, after, self._context)
+    def diff(self, before: Sequence[str], after: Sequence[str], visits: Mapping[str, Any] | None = None) -> None:
+        lines = textdiff.unified(before, after, self._context, visits)
         shown = lines[: self._max_lines] if self._max_lines else lines
         for line in shown:
             self._console.text(line, STYLES.get(line[:1], Style.PLAIN))

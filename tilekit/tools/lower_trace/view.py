@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import curses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilekit import textdiff
 from tilekit.tools.lower_trace import plain, queries, terminal
@@ -256,12 +257,14 @@ class Browser:
             rows.append([(f"beside {_short(self.marked)}", Style.PLACE)])
             return rows + self._differences(plain.lines_made(self.place.run, self.marked), after)
         if step.changed and not step.is_translation and step.before is not None:
-            return rows + self._differences(self.place.run.lines(step.before), after)
+            return rows + self._differences(self.place.run.lines(step.before), after, step.notes.get("visits"))
         return rows + _rows(after)
 
-    def _differences(self, before: Sequence[str], after: Sequence[str]) -> list[list[Piece]]:
+    def _differences(
+        self, before: Sequence[str], after: Sequence[str], visits: Mapping[str, Any] | None = None
+    ) -> list[list[Piece]]:
         context = max(len(before), len(after)) if self.whole else terminal.CONTEXT
-        lines = textdiff.unified(before, after, context)
+        lines = textdiff.unified(before, after, context, visits)
         return [[(line, terminal.STYLES.get(line[:1], Style.PLAIN))] for line in lines]
 
     def _blamed(self, step: Step, lines: Sequence[str]) -> list[list[Piece]]:
