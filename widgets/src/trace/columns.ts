@@ -28,14 +28,14 @@ export class Columns {
     signal.addEventListener("abort", () => this.#life.abort());
   }
 
-  /** Show the texts of a compile, and what belongs with a line of one of them. */
-  show(lines: Lines, chosen: Place | undefined): void {
+  /** Show the texts of a compile, what belongs with a line of one of them, and behind the last one something else. */
+  show(lines: Lines, chosen: Place | undefined, rest: HTMLElement | undefined): void {
     if (this.#lines !== lines) {
       this.#life.abort();
       this.#life = new AbortController();
       this.#lines = lines;
       this.#columns = lines.layers.map((layer) => new Column(layer, (line) => this.onChoose({ id: layer.id, line }), (step) => this.#turn(step), this.#life.signal));
-      this.element.replaceChildren(...this.#columns.map(({ element }) => element));
+      this.element.replaceChildren(...this.#columns.map(({ element }) => element), ...(rest ? [rest] : []));
     }
     const own = this.#columns.find(({ layer }) => layer.id === chosen?.id);
     const height = own && chosen ? own.heightOf(chosen.line) : undefined;

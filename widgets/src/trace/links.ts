@@ -19,6 +19,8 @@ export class Links {
     private readonly journal: Journal,
     /** Called when another line is chosen, or the columns open or close. */
     private readonly onChange: () => void,
+    /** Asks for the machine code, where it can be had. */
+    private readonly askOn: (() => void) | undefined,
     signal: AbortSignal,
   ) {
     this.#columns = new Columns((place) => this.choose(place), signal);
@@ -94,8 +96,22 @@ export class Links {
     this.columns.hidden = !this.#isOpen;
     this.bar.hidden = this.#isOpen || !this.#chosen;
     if (!this.#compile) return;
-    if (this.#isOpen) this.#columns.show(this.#of(this.#compile), this.#chosen);
+    if (this.#isOpen) this.#columns.show(this.#of(this.#compile), this.#chosen, this.#rest(this.#compile));
     else if (this.#chosen) this.bar.replaceChildren(...this.#layers.map((layer) => this.#link(layer, this.lit(layer.id))));
+  }
+
+  /** What stands where columns are missing. */
+  #rest(compile: Compile): HTMLElement | undefined {
+    if (this.#layers.some(({ language }) => language === "sass")) return undefined;
+    const absent = compile.notes.get("absent") as { stage: string; why: string; help: string | null } | undefined;
+    if (absent && !this.askOn) return el("div", "tk-column-rest", [el("b", "", [`no ${absent.stage}`]), ` ${absent.why}`, el("p", "", [absent.help ?? ""])]);
+    if (!this.askOn) return undefined;
+    const ask = button("Show PTX and machine code", "Compile for the GPU, and show PTX and machine code", () => {
+      ask.disabled = true;
+      ask.textContent = "compiling …";
+      this.askOn!();
+    });
+    return el("div", "tk-column-rest", [ask]);
   }
 
   #link(layer: Layer, lines: readonly number[]): HTMLElement {

@@ -29,6 +29,8 @@ export interface Host {
   onPlace: (fragment: string) => void;
   /** What else stands in the header. */
   tools: HTMLElement[];
+  /** Asks for the machine code, where it can be had. */
+  askOn?: (() => void) | undefined;
 }
 
 type Ids = [before: string | null, after: string | null];
@@ -85,7 +87,7 @@ export class Viewer {
       onChange: () => this.#tell(),
       onBlame: (line) => this.#goToOrigin(line),
     });
-    this.#links = new Links(journal, () => this.#drawLinks(), signal);
+    this.#links = new Links(journal, () => this.#drawLinks(), host.askOn, signal);
     this.#finder = new Finder(journal, this.#diff, (step) => this.#go(step), () => this.#search(), signal);
     this.#side = new Side(this.#body, (key) => this.#choose(key), (filter) => this.#narrow(filter), signal);
     this.#body.append(this.#side.element, this.#main());
