@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from tilekit.diag.sources import Sources
+from tilekit.events import Sink
+from tilekit.jit.kernel import Kernel
 
 if TYPE_CHECKING:  # in earnest it would bring the compiler
     from tilekit.tools.lower_trace.journal import Run, Step
@@ -22,9 +27,26 @@ _LANGUAGES = {"tile": "Tile IR", "hidet": "Hidet IR", "cuda": "CUDA C", "ptx": "
 class Steps:
     """Texts are printed and compared when somebody looks, and once: what a pass made is what the next one took."""
 
-    def __init__(self, recorder: Recorder, kernel: str = "") -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        kernel: str = "",
+        sources: Sources | None = None,
+        tell_machine_code: Callable[[Sink], None] | None = None,
+    ) -> None:
         self._recorder = recorder
         self._kernel = kernel
+        self._sources = sources
+        self._tell_machine_code = tell_machine_code
+
+    @staticmethod
+    def of(kernel: Kernel, name: str) -> Steps:
+        """The steps of a kernel, with the lines of the person; its machine code can be asked for."""
+
+        def tell(sink: Sink) -> None:
+            importlib.import_module("tilekit.drivers").tell_machine_code(kernel.machine_code, sink)
+
+        return Steps(kernel.trace, name, kernel.sources, None if kernel.compiled is None or kernel.patched else tell)
 
     @cached_property
     def journal(self) -> str:
@@ -37,6 +59,17 @@ class Steps:
         from tilekit.tools.lower_trace import page
 
         return page.deflated(self.journal)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the machine code can be shown, too."""
+        return self._tell_machine_code is not None
+
+    def packed_to_the_end(self) -> bytes:
+        """The journal with the machine code, or with the reason why there is none."""
+        from tilekit.tools.lower_trace import page
+
+        return page.deflated("".join(f"{line}\n" for line in self._record(self._tell_machine_code)[1]))
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -66,6 +99,9 @@ class Steps:
     @cached_property
     def _recorded(self) -> tuple[Run, list[str]]:
         """The compile as a run of its own, and its lines."""
+        return self._record(None)
+
+    def _record(self, tell_more: Callable[[Sink], None] | None) -> tuple[Run, list[str]]:
         from tilekit.tools.lower_trace.journal import Head
         from tilekit.tools.lower_trace.recording import Recording
 
@@ -73,6 +109,8 @@ class Steps:
         head = Head(version="", script="", argv=(), cwd="", pid=os.getpid(), rank=None, started="", mode="html")
         recording = Recording(head, [lines], warn=warnings.warn)
         sink = recording.compile(self._kernel)
+        if self._sources is not None:
+            sink.note("sources", self._sources)
         for step in self._recorder.steps:
             sink.begin(step.stage, step.name, step.before)
             for key, value in step.notes.items():
@@ -81,6 +119,8 @@ class Steps:
                 sink.end(step.stage, step.name, step.before, step.after, step.seconds)
             else:
                 sink.fail(step.stage, step.name, step.error)
+        if tell_more is not None:
+            tell_more(sink)
         sink.done(None)
         recording.close()
         return recording.run, lines.heard
