@@ -69,7 +69,7 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
         path = _new_folder(home / shelf.RECORDS, now)
         files = [JournalFile(path / journal.FILE), Dumps(path, home / shelf.RECORDS / shelf.TEXTS)]
         if settings.mode.makes_page:
-            files.append(Page(path / shelf.PAGE, path / journal.FILE, head.script))
+            files += _pages(path, head.script, warn)
         files.append(Shelf(home, path, warn))
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         with contextlib.suppress(Exception):
@@ -77,6 +77,14 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
     path = path if files else None
     head = replace(head, folder=None if path is None else str(path))
     return RunFolder(Recording(head, [*files, *listeners], warn), home, path)
+
+
+def _pages(path: Path, title: str, warn: Callable[[str], None]) -> list[Page]:
+    try:
+        return [Page(path / shelf.PAGE, path / journal.FILE, title)]
+    except ImportError as error:  # a clone in which the viewer was never built
+        warn(f"the trace has no page: {error}")
+        return []
 
 
 def new_head(mode: TraceMode, now: datetime) -> Head:

@@ -12,8 +12,9 @@ import importlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -40,6 +41,20 @@ if TYPE_CHECKING:
 UNSCOPED = "unscoped"
 
 
+@dataclass(eq=False)
+class Live:
+    """A run, and how many compiles of it are under way: once it is to end, it ends with the last of them."""
+
+    folder: RunFolder
+    under_way: int = 0
+    is_ended: bool = False
+
+    def end(self) -> None:
+        self.is_ended = True
+        if not self.under_way:
+            self.folder.recording.close()
+
+
 class Session:
     """What was traced, as long as it is on and afterwards; its run folder is made by the first thing it hears of."""
 
@@ -53,8 +68,7 @@ class Session:
     def start_anew(self) -> None:
         """Nothing is recorded yet: also in a process that was forked, whatever its parent had."""
         self._lock = threading.RLock()
-        self._run: RunFolder | None = None
-        self._is_open = False
+        self._live: Live | None = None
         self._edits: EditStore | None = None
         # the compiles that this thread is in, and its passes by hand
         self.here = _Here()
@@ -65,17 +79,18 @@ class Session:
     @property
     def compiles(self) -> list[Compile]:
         """What was compiled, in the order in which it was begun; passes that were called by hand are none of it."""
-        return [] if self._run is None else [found for found in self._run.recording.run.compiles if found.run]
+        live = self._live
+        return [] if live is None else [found for found in live.folder.recording.run.compiles if found.run]
 
     @property
     def folder(self) -> Path | None:
         """The folder of the run: the journal, the page, and the IR before and after each pass."""
-        return None if self._run is None else self._run.path
+        return None if self._live is None else self._live.folder.path
 
     @property
     def report(self) -> Path | None:
         """The page, if there is one: it is that of the newest run of this script."""
-        found = self._run
+        found = None if self._live is None else self._live.folder
         return None if found is None or found.page is None else found.script_folder / found.page.name
 
     def show(self) -> Framed:
@@ -100,7 +115,7 @@ class Session:
     def reset(self) -> None:
         """End the run; what is asked for from now on is a run of its own."""
         self.close()
-        self._run = None
+        self._live = None
         observer.trace_anew(self)
 
     # ------------------------------------------------------------------------------------------------- what it hears
@@ -121,7 +136,10 @@ class Session:
         if cached and self.settings.cached is Cached.SKIP:
             self._console.say(f"{kernel.specialization}: cached, not traced")
             return None
-        sink = self._opened().recording.compile(
+        with self._lock:
+            live = self._opened()
+            live.under_way += 1
+        sink = live.folder.recording.compile(
             snake_case(kernel.script),
             script=kernel.script,
             specialization=kernel.specialization,
@@ -130,9 +148,17 @@ class Session:
             from_cache=cached,
             takes_pass=self.settings.filter.takes_pass,
         )
-        made = TracedCompile(self.here, [sink, *self._edit_sinks(kernel, sink)])
-        self.here.compiles.append(made)
+        here = self.here  # a process that is forked in the middle of the compile gets another one
+        made = TracedCompile([sink, *self._edit_sinks(kernel, sink)], lambda: self._done(here, made, live))
+        here.compiles.append(made)
         return made
+
+    def _done(self, here: _Here, compile: TracedCompile, live: Live) -> None:
+        here.compiles.remove(compile)
+        with self._lock:
+            live.under_way -= 1
+            if live.is_ended:
+                live.end()
 
     def unscoped(self) -> Sink | None:
         """Who hears of passes that this thread calls by hand: the compile that it is in, or one that is none."""
@@ -140,7 +166,7 @@ class Session:
             return self.here.compiles[-1]
         if active() is not self or self.settings.mode is TraceMode.OFF or self.settings.filter.kernels:
             return None
-        recording = self._opened().recording
+        recording = self._opened().folder.recording
         if self.here.unscoped is None or self.here.unscoped.recording is not recording:
             made = recording.compile(UNSCOPED, phase=UNSCOPED, takes_pass=self.settings.filter.takes_pass)
             self.here.unscoped = made
@@ -148,27 +174,25 @@ class Session:
         return self.here.unscoped
 
     def close(self) -> None:
-        """End the run; its page is made compact."""
+        """End the run, and make its page compact, as soon as the compiles that are under way are done."""
         with self._lock:
-            ended, self._is_open = self._run if self._is_open else None, False
-            if ended is not None:
+            if self._live is not None and not self._live.is_ended:
                 for sink in self._unscoped:
                     sink.done(None)
                 self._unscoped.clear()
-                ended.recording.close()
+                self._live.end()
 
-    def _opened(self) -> RunFolder:
+    def _opened(self) -> Live:
         with self._lock:
-            if self._run is None or not self._is_open:
+            if self._live is None or self._live.is_ended:
                 # they bring the compiler, which who finds all kernels in the cache never needs
                 run = importlib.import_module("tilekit.tools.lower_trace.run")
                 terminal = importlib.import_module("tilekit.tools.lower_trace.terminal")
                 summaries = terminal.Summaries(self._console)
                 listeners = [*self._printers(terminal), summaries]
-                self._run, self._is_open = run.open_run(self.settings, listeners, self._console.say), True
+                self._live = Live(run.open_run(self.settings, listeners, self._console.say))
                 summaries.page = self.report
-            assert self._run is not None
-            return self._run
+            return self._live
 
     def _printers(self, terminal: ModuleType) -> list[Listener]:
         return [terminal.Terminal(self._console, self.settings.max_lines)] if self.settings.mode.prints else []
@@ -186,7 +210,7 @@ class Session:
             return None
         with self._lock:
             if self._edits is None:
-                self._edits = self._store(self._opened().script_folder)
+                self._edits = self._store(self._opened().folder.script_folder)
         return self._edits.folder(kernel)
 
     def _edit_sinks(self, kernel: Identity, recorded: CompileSink) -> list[EditSink]:
@@ -221,13 +245,13 @@ class _Here(threading.local):
 class TracedCompile(Fanout):
     """Listens to one compile; passes that are called by hand meanwhile are a part of it."""
 
-    def __init__(self, here: _Here, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[Sink], on_done: Callable[[], None]) -> None:
         super().__init__(sinks)
-        self._here = here
+        self._on_done = on_done
 
     def done(self, error: BaseException | None) -> None:
-        self._here.compiles.remove(self)
         super().done(error)
+        self._on_done()
 
 
 class ByHand(Null):
