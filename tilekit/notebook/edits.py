@@ -112,9 +112,9 @@ def _folder(kernel: Identity) -> EditFolder:
 def _traced_folder(kernel: Identity) -> EditFolder | None:
     """Where a trace that is on keeps the source of this kernel to be edited."""
     # whose module was loaded by whoever switched it on
-    session = sys.modules.get("tilekit.tools.lower_trace.session")
-    tracer = observer.tracer()
-    return tracer.edit_folder(kernel) if session is not None and isinstance(tracer, session.Session) else None
+    module = sys.modules.get("tilekit.tools.lower_trace.session")
+    session = None if module is None else module.active()
+    return None if session is None else session.edit_folder(kernel)
 
 
 def _root() -> Path:
