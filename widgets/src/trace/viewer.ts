@@ -498,7 +498,7 @@ export class Viewer {
     const ids: Ids = this.#step && !this.#comparison ? this.#ids(this.#step) : [null, null];
     this.#diff.light("left", this.#links.lit(ids[0]));
     this.#diff.light("right", this.#links.lit(ids[1]));
-    this.#diff.element.hidden = this.#links.isOpen;
+    for (const part of [this.#diff.element, ...this.#diff.switches]) part.hidden = this.#links.isOpen;
     this.#columns.hidden = !this.#links.isKnown;
     this.#columns.setAttribute("aria-pressed", String(this.#links.isOpen));
     this.#tell();
