@@ -300,6 +300,7 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "idle_memory_mb": idle_memory,
     "install_mb": install_size,
     "trace_200_passes": trace.synthetic,
+    "trace_20_mb_s": trace.large,
     "trace_matmul": trace.matmul,
     "trace_off": trace.off,
 }

@@ -70,6 +70,35 @@ def synthetic() -> dict[str, Any]:
     return {"ours": ours, "TileLang": TILELANG}
 
 
+_LARGE = """
+import json, sys
+from pathlib import Path
+from tests.tools.lower_trace.synthetic import Program, lines_of_ir
+from tilekit.config import TraceMode
+from tilekit.events import Stage, step
+from tilekit.tools.lower_trace import run
+from tilekit.tools.lower_trace.settings import Settings
+
+lines = lines_of_ir(20_000, 1)
+text = "\\n".join(lines * (20_000_000 // sum(map(len, lines)) + 1))[:20_000_000]
+opened = run.open_run(Settings(TraceMode.HTML, Path(sys.argv[1])), [], print)
+sink = opened.recording.compile("kernel")
+with step(sink, Stage.TILE, "unroll", Program("before")) as underway:
+    underway.made(Program(text))
+print(json.dumps(sink.spent / 1e9))
+"""
+
+
+def large() -> dict[str, float]:
+    """The seconds that one text of 20 MB takes, which is not compared with anything."""
+    found: list[float] = []
+    for _ in range(REPEAT):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-c", _LARGE, folder]
+            found.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return report.spread(found)
+
+
 def matmul() -> dict[str, Any]:
     """A pipelined matmul in f16 for sm_90a: its compile with a trace that makes a page, over that without one.
 

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of traced runs: where they lie, what they hold, and what a compile feels of it where there can be none."""
 
+import ctypes
 import errno
 import html
 import json
 import os
 import random
 import re
+import resource
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -44,8 +46,10 @@ def opened(tmp_path: Path, warnings: list[str], monkeypatch: pytest.MonkeyPatch)
     # the viewer is built by a bundler, which need not have run
     monkeypatch.setattr("tilekit.tools.lower_trace.page._viewer", lambda name: f"the content of {name}")
 
-    def open_it(mode: TraceMode = TraceMode.HTML, folder: Path = tmp_path, listeners=()) -> RunFolder:
-        return run.open_run(Settings(mode, folder), listeners, warnings.append)
+    def open_it(
+        mode: TraceMode = TraceMode.HTML, folder: Path = tmp_path, listeners=(), warn=warnings.append
+    ) -> RunFolder:
+        return run.open_run(Settings(mode, folder), listeners, warn)
 
     return open_it
 
@@ -371,95 +375,6 @@ def test_case_09_real_compiles_in_eight_threads_tell_what_one_thread_tells(opene
     assert len(told.compiles) == 8 and len(found) == 1
 
 
-FULL = """
-import os, resource, sys
-from pathlib import Path
-from tests.tools.lower_trace.synthetic import pipeline
-from tilekit.config import TraceMode
-from tilekit.events import Stage, step
-from tilekit.tools.lower_trace import page, run
-from tilekit.tools.lower_trace.settings import Settings
-
-folder, limit = Path(sys.argv[1]), int(sys.argv[2])
-page._viewer = lambda name: name
-sys.argv = ["work.py"]
-hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-if limit:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-warnings, finished = [], 0
-opened = run.open_run(Settings(TraceMode.HTML, folder), [], warnings.append)
-sink = opened.recording.compile("kernel")
-for before, after in pipeline(80, 100, 7, share_changed=1):
-    with step(sink, Stage.TILE, "fold", before) as underway:
-        underway.made(after)
-    finished += not warnings
-sink.done(None)
-opened.recording.close()
-resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-print(finished, len(warnings))
-print(warnings[0])
-"""
-
-
-def run_full(script: str, folder: Path, limit: int, *before: str) -> tuple[int, str, str]:
-    """How many passes were finished when the only warning came, and that warning."""
-    command = [*before, sys.executable, "-c", script, str(folder), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
-    assert done.returncode == 0, done.stderr
-    counts, warning = done.stdout.splitlines()[-2:]
-    finished, count = map(int, counts.split())
-    assert count == 1
-    return finished, warning, done.stderr
-
-
-def test_case_57_58_a_quota_that_is_used_up_leaves_what_was_written(tmp_path):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "codegen.cpp").write_text("somebody's")
-    finished, warning, _ = run_full(FULL, tmp_path, 40_000)
-    (path,) = (tmp_path / "work" / ".run_records").glob("run_*")
-    assert str(path) in warning and "(EFBIG)" in warning
-    steps = journal.read(path).compiles[0].steps
-    assert 5 < finished < 80 and [s.status.value for s in steps[:finished]] == ["done"] * finished
-    assert len(steps) <= finished + 1
-    assert (tmp_path / "work" / "codegen.cpp").read_text() == "somebody's"
-
-
-def can_mount() -> bool:
-    unshare = shutil.which("unshare")
-    return unshare is not None and subprocess.run([unshare, "-Urm", "true"], capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(not can_mount(), reason="no namespaces here, in which a small disk could be mounted")
-def test_case_58_a_disk_that_is_full_in_the_middle_leaves_what_was_written(tmp_path):
-    saved = tmp_path / "saved"
-    shell = (
-        'mount -t tmpfs -o size=256k tmpfs "$0" && mkdir "$0/work" && echo mine > "$0/work/codegen.cpp"'
-        ' && "$@" && cp -a "$0/." "$SAVED"'
-    )
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    saved.mkdir()
-    before = ["env", f"SAVED={saved}", "unshare", "-Urm", "sh", "-c", shell, str(disk)]
-    finished, warning, _ = run_full(FULL, disk, 0, *before)
-    (path,) = (saved / "work" / ".run_records").glob("run_*")
-    assert str(disk) in warning and "(ENOSPC)" in warning
-    steps = journal.read(path).compiles[0].steps
-    assert 5 < finished < 80 and [s.status.value for s in steps[:finished]] == ["done"] * finished
-    assert (saved / "work" / "codegen.cpp").read_text() == "mine\n"
-
-
-@pytest.mark.skipif(not can_mount(), reason="no namespaces here, in which a disk could be mounted read-only")
-def test_case_57_a_disk_that_is_read_only_costs_one_warning(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    shell = 'mount -t tmpfs -o ro tmpfs "$0" && "$@"'
-    finished, warning, _ = run_full(FULL, disk, 0, "unshare", "-Urm", "sh", "-c", shell, str(disk))
-    assert finished == 0 and str(disk) in warning and "(EROFS)" in warning
-
-
-# ---------------------------------------------------------------------------------------------------- ranks, many runs
-
-
 def in_child(work: Callable[[], None]) -> int:
     """Fork, and do this in the child; the exit code."""
     child = os.fork()
@@ -475,6 +390,129 @@ def in_child(work: Callable[[], None]) -> int:
 
 def wait(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@dataclass
+class Outcome:
+    """How many passes were finished when the only warning came, and that warning."""
+
+    finished: int
+    warning: str
+
+
+def compile_where(folder: Path, opened: Opener, before: Callable[[], None], after: Callable[[], None]) -> Outcome:
+    """Trace a compile of 80 passes, in a process of its own that does `before` and `after`."""
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        before()
+        told: list[str] = []
+        finished = 0
+        opening = opened(folder=folder, warn=told.append)
+        sink = opening.recording.compile("kernel")
+        for old, new in pipeline(80, 100, 7, share_changed=1):
+            do(sink, Stage.TILE, "fold", old, new)
+            finished += not told
+        sink.done(None)
+        opening.recording.close()
+        after()
+        os.write(writer, json.dumps([finished, *told]).encode())
+
+    assert wait(in_child(work)) == 0
+    finished, *told = json.loads(os.read(reader, 1 << 16))
+    os.close(reader)
+    os.close(writer)
+    (warning,) = told
+    return Outcome(finished, warning)
+
+
+def nothing() -> None:
+    pass
+
+
+def quota(limit: int) -> Callable[[], None]:
+    """No file may be larger than this."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_case_57_a_quota_of_nothing_costs_one_warning(opened, tmp_path):
+    outcome = compile_where(tmp_path, opened, quota(0), nothing)
+    assert outcome.finished == 0 and str(tmp_path) in outcome.warning and "(EFBIG)" in outcome.warning
+
+
+def test_case_57_58_a_quota_that_is_used_up_leaves_what_was_written(opened, tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "codegen.cpp").write_text("somebody's")
+    outcome = compile_where(tmp_path, opened, quota(40_000), nothing)
+    assert str(tmp_path) in outcome.warning and "(EFBIG)" in outcome.warning
+    assert_whole_until(outcome.finished, tmp_path)
+    assert (tmp_path / "work" / "codegen.cpp").read_text() == "somebody's"
+
+
+def assert_whole_until(finished: int, folder: Path) -> None:
+    (path,) = (folder / "work" / ".run_records").glob("run_*")
+    steps = journal.read(path).compiles[0].steps
+    assert 5 < finished < 80 and [s.status.value for s in steps[:finished]] == ["done"] * finished
+    assert len(steps) <= finished + 1
+
+
+def mounted(place: Path, options: str, *, read_only: bool = False) -> Callable[[], None]:
+    """A disk of its own at this place, in this process alone; it needs no privileges where namespaces have none."""
+    new_namespace, new_user, ms_rdonly = 0x20000, 0x10000000, 1
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.getuid(), os.getgid()
+
+    def mount() -> None:
+        if libc.unshare(new_namespace | new_user):
+            raise OSError(ctypes.get_errno(), "no namespaces here")
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+        flags = ms_rdonly if read_only else 0
+        if libc.mount(b"tmpfs", bytes(place), b"tmpfs", flags, options.encode()):
+            raise OSError(ctypes.get_errno(), "no disk can be mounted here")
+
+    return mount
+
+
+@pytest.fixture
+def disk(tmp_path) -> Path:
+    """Where a disk can be mounted."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def work() -> None:
+        try:
+            mounted(place, "size=4k")()
+        except OSError:
+            os._exit(2)
+
+    if wait(in_child(work)) == 2:
+        pytest.skip("no namespaces here, in which a disk could be mounted")
+    return place
+
+
+def test_case_58_a_disk_that_is_full_in_the_middle_leaves_what_was_written(opened, disk, tmp_path):
+    def prepare() -> None:
+        mounted(disk, "size=256k")()
+        (disk / "work").mkdir()
+        (disk / "work" / "codegen.cpp").write_text("somebody's")
+
+    def save() -> None:
+        shutil.copytree(disk, tmp_path / "saved", symlinks=True)
+
+    outcome = compile_where(disk, opened, prepare, save)
+    assert str(disk) in outcome.warning and "(ENOSPC)" in outcome.warning
+    assert_whole_until(outcome.finished, tmp_path / "saved")
+    assert (tmp_path / "saved" / "work" / "codegen.cpp").read_text() == "somebody's"
+
+
+def test_case_57_a_disk_that_is_read_only_costs_one_warning(opened, disk):
+    outcome = compile_where(disk, opened, mounted(disk, "", read_only=True), nothing)
+    assert outcome.finished == 0 and str(disk) in outcome.warning and "(EROFS)" in outcome.warning
+
+
+# ---------------------------------------------------------------------------------------------------- ranks, many runs
 
 
 def test_case_62_eight_ranks_share_one_index_and_their_texts(opened):
@@ -578,8 +616,13 @@ def test_case_69_so_many_bytes_are_kept(opened):
 
 def test_case_69_a_run_that_ends_clears_away_what_is_too_old(opened):
     assert (shelf.KEEP_RUNS, shelf.KEEP_BYTES) == (50, 500_000_000)
-    home = ended(opened, 51, size=0)
-    assert len(shelf.runs(home)) == 50
+    home = ended(opened, 1)
+    (first,) = shelf.runs(home)
+    for number in range(49):
+        shutil.copytree(first.path, first.path.with_name(f"{first.path.name}{number}"))
+    assert len(shelf.runs(home)) == 50 and shelf.expired(home) == []
+    ended(opened, 1)
+    assert len(shelf.runs(home)) == 50 and first.path not in (info.path for info in shelf.runs(home))
     listed = (home / "index.html").read_text()
     assert listed.count("<tr><td>") == 50
 
