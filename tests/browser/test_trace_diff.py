@@ -338,6 +338,13 @@ def test_case_84_a_line_of_an_error_with_a_caret_keeps_its_columns(open_diff):
     assert caret == pytest.approx(after, abs=0.5)
 
 
+def test_a_line_of_a_hundred_thousand_columns_is_shown_whole(open_diff):
+    line = ", ".join(f"t_{n}" for n in range(12_000))
+    page = open_diff([line], [line.replace("t_6000,", "u_6000,")])
+    assert page.locator(".tk-code").all_inner_texts() == [line, line.replace("t_6000,", "u_6000,")]
+    assert page.locator("mark").all_inner_texts() == ["t_6000", "u_6000"]
+
+
 def test_two_languages_stand_beside_each_other_and_have_nothing_to_switch(open_diff):
     page = open_diff(["a", "b"], ["x", "y", "z"], isTranslation=True, languages=["hidet", "cuda"])
     assert row_count(page) == 3

@@ -124,18 +124,18 @@ function small(style: string, label: string, attributes: Record<string, string>)
 /** The text cut where its color or its mark changes. */
 function pieces(text: string, marked: Span[], language: Language, needle: string): (Node | string)[] {
   const at = needle ? text.toLowerCase().indexOf(needle.toLowerCase()) : -1;
-  const all: { start: number; stop: number; tag: "mark" | "i"; style: string }[] = [
-    ...(at < 0 ? [] : [{ start: at, stop: at + needle.length, tag: "mark" as const, style: "tk-hit" }]),
-    ...marked.map(([start, stop]) => ({ start, stop, tag: "mark" as const, style: "" })),
-    ...tokens(text, language).map((token) => ({ ...token, tag: "i" as const })),
-  ];
-  const cuts = [...new Set([0, text.length, ...all.flatMap(({ start, stop }) => [start, stop])])].sort((a, b) => a - b);
+  const hits: Piece[] = at < 0 ? [] : [{ start: at, stop: at + needle.length, style: "tk-hit" }];
+  const marks: Piece[] = marked.map(([start, stop]) => ({ start, stop, style: "" }));
+  const colors: Piece[] = tokens(text, language);
+  const ends = [...hits, ...marks, ...colors].flatMap(({ start, stop }) => [start, stop]);
+  const cuts = [...new Set([0, text.length, ...ends])].sort((a, b) => a - b);
+  const [hitAt, markAt, colorAt] = [hits, marks, colors].map(pieceAt) as [Finder, Finder, Finder];
   const result: (Node | string)[] = [];
-  let mark: { node: HTMLElement; of: (typeof all)[number] } | undefined;
+  let mark: { node: HTMLElement; of: Piece } | undefined;
   for (let n = 0; n + 1 < cuts.length; n++) {
     const [start, stop] = [cuts[n]!, cuts[n + 1]!];
-    const over = (tag: string) => all.find((piece) => piece.tag === tag && piece.start <= start && stop <= piece.stop);
-    const [marking, coloring] = [over("mark"), over("i")];
+    const marking = hitAt(start) ?? markAt(start);
+    const coloring = colorAt(start);
     const part = text.slice(start, stop);
     const node = coloring ? el("i", coloring.style, [part]) : part;
     if (!marking) {
@@ -149,4 +149,21 @@ function pieces(text: string, marked: Span[], language: Language, needle: string
     }
   }
   return result;
+}
+
+interface Piece {
+  start: number;
+  stop: number;
+  style: string;
+}
+type Finder = (column: number) => Piece | undefined;
+
+/** Finds the piece over a column, for columns that only go up. */
+function pieceAt(all: Piece[]): Finder {
+  let at = 0;
+  return (column) => {
+    while (at < all.length && all[at]!.stop <= column) at++;
+    const piece = all[at];
+    return piece && piece.start <= column ? piece : undefined;
+  };
 }
