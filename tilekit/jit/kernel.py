@@ -820,7 +820,7 @@ def _compiled(
     if found is None or Fanout(sinks).traces:
         # the compiler is loaded by the first kernel that needs it
         drivers = importlib.import_module("tilekit.drivers")
-        return drivers.build_program(specialized.program, *where, sinks, on_stage, machine.pipeline)
+        return drivers.build_program(specialized.program, *where, sinks, on_stage=on_stage, pipeline=machine.pipeline)
     edit = Fanout(sinks).codegen(found.source)
     if edit is None:
         return found

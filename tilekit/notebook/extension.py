@@ -20,7 +20,7 @@ from tilekit.jit.script import Script
 from tilekit.notebook import cell, completion, displays, interrupts, options, own_passes
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.options import FirstLine
-from tilekit.notebook.panels import desk as desks
+from tilekit.notebook.panels import at_work
 from tilekit.notebook.panels.desk import Desk
 from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.running import PlainCells, RunningCell
@@ -211,7 +211,7 @@ class Extension:
         if self._shows_passes and any(kernel.machine.pipeline for kernel in kernels):
             desk.show_own_passes()
             self._shows_passes = False
-        interrupts.listen(self.shell, desks.stop)
+        interrupts.listen(self.shell, at_work.stop)
         # the lines above say the kernels in text
         view = desk.bar._repr_mimebundle_()
         display({**view, "text/plain": "passes and source in panels: run the cell to open them"}, raw=True)

@@ -13,7 +13,7 @@ from tilekit.diag import KernelError
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
-from tilekit.notebook.panels import desk as desks
+from tilekit.notebook.panels import at_work
 from tilekit.notebook.panels.desk import Desk, SourceDesk
 
 
@@ -182,7 +182,7 @@ def test_an_edit_is_checked_before_it_is_compared(opened):
     assert panel.markers == [] and desk.bar.kernels[0]["report"] == ""
 
 
-@pytest.mark.parametrize("stop", [lambda source: ask(source.panel, kind="stop"), lambda source: desks.stop()])
+@pytest.mark.parametrize("stop", [lambda source: ask(source.panel, kind="stop"), lambda source: at_work.stop()])
 def test_a_comparison_that_does_not_end_is_stopped(opened, stop):
     handle, x, source, _ = opened
     endless = source.panel.text.replace("{\n", "{\n  while (*(volatile int *)&n) {}\n", 1)
@@ -215,7 +215,7 @@ def test_stop_while_it_compiles_lets_no_comparison_begin(opened, monkeypatch):
     settled(source.recompile(source.panel.text.replace("0.5f", "2.0f")))
     assert source.panel.comparison == "not compared with the generated kernel: stopped"
     assert source.panel.status.startswith("PATCHED") and not source.panel.busy
-    desks.stop()  # nothing runs, nothing happens
+    at_work.stop()  # nothing runs, nothing happens
 
 
 def test_a_comparison_that_breaks_leaves_the_edit_in_place_and_says_so(opened, monkeypatch):

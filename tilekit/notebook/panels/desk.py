@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The panels of a cell's kernels, at work: what the source panel asks for is done to the kernel, and told back.
-
-A front end's message may arrive in any thread, also beside a running cell, so callbacks only hand over; one thread of
-this module does the work, one request after the other.
-"""
+"""The panels of a cell's kernels, and the source panel at work: what it asks for is done to the kernel, and told."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any, cast
 
 from tilekit.diag import KernelError, TilekitError, ToolchainError
-from tilekit.jit import durations, precheck
-from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.notebook.edits import NotebookEdits
+from tilekit.notebook.panels.at_work import AtWork
 from tilekit.notebook.panels.bar import Entry, PanelBar
 from tilekit.notebook.panels.panel import Panel
+from tilekit.notebook.panels.pass_desk import PassDesk
 from tilekit.notebook.panels.passes import PassPanel
 from tilekit.notebook.panels.source import SourcePanel
-from tilekit.notebook.panels.steps import Steps
 from tilekit.toolchain.messages import Severity
 
 # what the editor calls them
@@ -32,15 +27,6 @@ _SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NO
 _DRAFT = "this is what you typed before the cell ran again: it is not compiled"
 
 _BOTH = "the edit and the generated source have both changed these lines: keep what is right, without the marks"
-
-_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
-_at_work: SourceDesk | None = None  # what the worker is busy with
-
-
-def stop() -> None:
-    """Stop what a panel runs now, if one does; any thread may call."""
-    if _at_work is not None:
-        _at_work.stop()
 
 
 class Desk:
@@ -51,6 +37,7 @@ class Desk:
         self.names = names(kernels)
         self.edits = edits
         self._sources: list[SourceDesk] = []
+        self._passes: list[PassDesk] = []
         self._drafts: dict[Identity, str] = {}
         self.bar = PanelBar([], self._make)
         self.refresh()
@@ -85,27 +72,35 @@ class Desk:
         for source in self._sources:
             source.take_report()
 
+    def settled(self) -> None:
+        """Something was done to a kernel: its panels say what holds now."""
+        for source in self._sources:
+            source.take_generated()
+        for passes in self._passes:
+            passes.take_passes()
+        self.refresh()
+
     def _make(self, kind: str, index: int) -> Panel:
         kernel, name = self.kernels[index], self.names[index]
         if kind == "passes":
-            return PassPanel(name, Steps(kernel.trace, name))
+            self._passes.append(PassDesk(kernel, name, self.edits, self.settled))
+            return self._passes[-1].panel
         source = SourceDesk(kernel, name, self, self._drafts.get(kernel.identity))
         self._sources.append(source)
         return source.panel
 
 
-class SourceDesk:
+class SourceDesk(AtWork):
     """The source panel of one kernel."""
 
     def __init__(self, kernel: Kernel, name: str, desk: Desk, draft: str | None = None) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, self._show_report)
         self.desk = desk
-        self._stopped = False
         generated = kernel.generated
         # the text whose lines markers mean: what the editor began with, or compiled last
         self._marked = kernel.source if draft is None else draft
         self._reported: KernelError | None = None
-        self.panel = SourcePanel(
+        self._panel = SourcePanel(
             name,
             kernel.source if generated is None else generated.source,
             text=self._marked,
@@ -117,6 +112,10 @@ class SourceDesk:
             mergeable=desk.edits.merged(kernel) is not None,
         )
         self.take_report()
+
+    @property
+    def panel(self) -> SourcePanel:
+        return self._panel
 
     @property
     def is_draft(self) -> bool:
@@ -131,35 +130,32 @@ class SourceDesk:
         self._reported = report
         self.panel.set_trait("markers", [] if report is None else _report_markers(report))
 
+    def take_generated(self) -> None:
+        """Show what the passes make now, unless somebody is typing."""
+        generated, was_draft = self.kernel.generated, self._marked != self.panel.text
+        if generated is None or generated.source == self.panel.generated:
+            return
+        self.panel.set_trait("generated", generated.source)
+        if not was_draft:
+            self._marked = self.kernel.source
+            self.panel.set_trait("text", self._marked)
+            self.panel.set_trait("markers", [])
+
     def recompile(self, text: str) -> Future[None]:
         """Compile the text in place, then run it beside the generated kernel."""
-        return _worker.submit(self._settle, lambda: self._recompile(text))
+        return self.submit(lambda: self._recompile(text))
 
     def revert(self) -> Future[None]:
         """Go back to the generated source."""
-        return _worker.submit(self._settle, self._revert)
+        return self.submit(self._revert)
 
     def merge(self) -> Future[None]:
         """Bring the edit that gave way together with the generated source; where that leaves no doubt, compile it."""
-        return _worker.submit(self._settle, self._merge)
+        return self.submit(self._merge)
 
-    def stop(self) -> None:
-        """Stop the comparison, or let it not begin; a compile is not stopped."""
-        self._stopped = True
-        self.kernel.interrupt()
-
-    def _settle(self, work: Callable[[], None]) -> None:
-        global _at_work
-        _at_work, self._stopped = self, False
-        try:
-            work()
-        except Exception as error:
-            self._fail(error, _message(error))
-        finally:
-            _at_work = None
-            self.take_report()
-            self.desk.refresh()
-            self.panel.set_trait("busy", "")
+    def _show_report(self) -> None:
+        self.take_report()
+        self.desk.settled()
 
     def _recompile(self, text: str) -> None:
         panel, seen = self.panel, self.kernel.source
@@ -167,36 +163,23 @@ class SourceDesk:
         try:
             self.kernel.recompile(text)
         except TilekitError as error:
-            self._fail(error, f"{error.message}: the last good build stays in place")
+            self.fail(error, f"{error.message}: the last good build stays in place")
             return
         told = self._keep(text, seen)
         panel.set_trait("text", text)
         panel.set_trait("markers", [])
         panel.set_trait("mergeable", False)
         if not self.kernel.patched:
-            self._plain(" · ".join(["this is the generated source", *told]))
+            self.say(" · ".join(["this is the generated source", *told]))
             return
         # whatever comes of the comparison, this much holds
-        self._plain(" · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
-        panel.set_trait("busy", "comparing")
-        if self._stopped:
-            panel.set_trait("comparison", "not compared with the generated kernel: stopped")
-            return
-        try:
-            found = self.kernel.compare()
-        except Exception as error:
-            # the edit is compiled and stays; what it does wrong is for the person to mend or revert
-            refused = isinstance(error, KernelError) and error.data.get("checked")
-            panel.set_trait("comparison", f"{_message(error)}{f' · {precheck.LAUNCH_ANYWAY}' if refused else ''}")
-            panel.set_trait("verdict", "failed")
-            return
-        panel.set_trait("comparison", " · ".join(filter(None, [str(found), _times(found), self.kernel.sample])))
-        panel.set_trait("verdict", "same" if found.same else "differs")
+        self.say(" · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
+        self.compare()
 
     def _merge(self) -> None:
         merged = self.desk.edits.merged(self.kernel)
         if merged is None:
-            self._plain("there is no edit that gave way")
+            self.say("there is no edit that gave way")
             return
         self._marked = merged.text
         self.panel.set_trait("text", merged.text)
@@ -206,7 +189,7 @@ class SourceDesk:
         lines = [n for n, line in enumerate(merged.text.split("\n"), 1) if line.startswith("<<<<<<<")]
         self.panel.set_trait("markers", [_marker(line, 0, "warning", _BOTH) for line in lines])
         places = "one place" if merged.conflicts == 1 else f"{merged.conflicts} places"
-        self._plain(f"the edit and the generated source differ at {places}: decide there, then recompile")
+        self.say(f"the edit and the generated source differ at {places}: decide there, then recompile")
 
     def _keep(self, text: str, seen: str) -> tuple[str, ...]:
         try:
@@ -214,10 +197,9 @@ class SourceDesk:
         except OSError as error:
             return (f"it runs, but could not be kept for a rerun of the cell: {error}",)
 
-    def _fail(self, error: Exception, status: str) -> None:
-        self._plain(status)
+    def fail(self, error: Exception, status: str) -> None:
+        super().fail(error, status)
         self.panel.set_trait("markers", self._markers(error))
-        self.panel.set_trait("verdict", "failed")
 
     def _revert(self) -> None:
         self.kernel.revert()
@@ -226,17 +208,12 @@ class SourceDesk:
         self.panel.set_trait("text", self.kernel.source)
         self.panel.set_trait("markers", [])
         self.panel.set_trait("mergeable", False)
-        self._plain(" · ".join(["reverted to the generated source", *told]))
+        self.say(" · ".join(["reverted to the generated source", *told]))
 
     def _markers(self, error: Exception) -> list[dict[str, Any]]:
         """What the compiler said."""
         found: Any = error.data.get("messages", ()) if isinstance(error, ToolchainError) else ()
         return [_marker(m.line, m.col, _SEVERITIES[m.severity], m.text) for m in found]
-
-    def _plain(self, status: str) -> None:
-        self.panel.set_trait("status", status)
-        self.panel.set_trait("comparison", "")
-        self.panel.set_trait("verdict", "")
 
 
 def names(kernels: Sequence[Kernel]) -> tuple[str, ...]:
@@ -270,11 +247,3 @@ def _report_markers(report: KernelError) -> list[dict[str, Any]]:
 
 def _marker(line: int, column: int, severity: str, message: str) -> dict[str, Any]:
     return {"line": line, "column": column, "severity": severity, "message": message}
-
-
-def _message(error: Exception) -> str:
-    return error.message if isinstance(error, TilekitError) else f"{type(error).__name__}: {error}"
-
-
-def _times(found: Comparison) -> str:
-    return f"generated {durations.measured(found.generated_seconds)}, edited {durations.measured(found.edited_seconds)}"

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import traitlets
 
 from tilekit.notebook.panels.panel import Panel, bundle
@@ -10,26 +13,73 @@ from tilekit.notebook.panels.steps import Steps
 
 
 class PassPanel(Panel):
-    """Holds what is shown, as the fragment of a page's address says it; hands over the journal when it is asked for."""
+    """Holds what is shown, as the fragment of a page's address says it; hands over the journal when it is asked for.
+
+    `edit(seq, text)` is called with what a person made of the tile IR after a step, `revert()` to end all such edits,
+    and `stop()` to hasten either; each in whatever thread ipykernel gives a message. The first two or what they start
+    set `busy` to "" when all else is set.
+    """
 
     _esm = bundle("passes.js")
     _css = bundle("passes.css")
 
     view = traitlets.Unicode().tag(sync=True)
+    # the steps, by their numbers, of which the text may be edited
+    editable = traitlets.List().tag(sync=True)
+    # as those of the source panel
+    markers = traitlets.List().tag(sync=True)
+    status = traitlets.Unicode().tag(sync=True)
+    comparison = traitlets.Unicode().tag(sync=True)
+    verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
+    busy = traitlets.Enum(["", "compiling", "comparing"], default_value="").tag(sync=True)
 
-    def __init__(self, kernel: str, steps: Steps) -> None:
+    def __init__(
+        self,
+        kernel: str,
+        steps: Steps,
+        *,
+        edit: Callable[[int, str], object] | None = None,
+        revert: Callable[[], object] | None = None,
+        stop: Callable[[], object] | None = None,
+    ) -> None:
         self._kernel = kernel
-        self._steps = steps
+        self.steps = steps
+        self._edit, self._revert, self._stop = edit, revert, stop
         super().__init__()
         self.on_msg(self._answer)
 
+    def show_steps(self, steps: Steps) -> None:
+        """Show these in place of those before."""
+        self.steps = steps
+        self._hand_over()
+
     def show_own(self) -> None:
         """Show what the first pass of a person's own has changed."""
-        if (step := self._steps.own) is not None:
+        if (step := self.steps.own) is not None:
             self.view = f"p={step.index}"
 
     def plain(self) -> str:
-        return f"{self._kernel}\n{self._steps.plain()}"
+        said = [*(f"{m['line']}:{m['column']}: {m['message']}" for m in self.markers), self.status, self.comparison]
+        return "\n".join([self._kernel, self.steps.plain(), *filter(None, said)])
 
-    def _answer(self, _widget: object, _content: object, _buffers: object) -> None:
-        self.send({"kind": "journal"}, buffers=[self._steps.packed])
+    def _hand_over(self) -> None:
+        self.send({"kind": "journal"}, buffers=[self.steps.packed])
+
+    def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        match content:
+            case {"kind": "edit", "seq": int(seq), "text": str(text)} if self._edit is not None:
+                self._work(lambda edit=self._edit: edit(seq, text))
+            case {"kind": "revert"} if self._revert is not None:
+                self._work(self._revert)
+            case {"kind": "stop"} if self._stop is not None:
+                self._stop()
+            case _:
+                self._hand_over()
+
+    def _work(self, begin: Callable[[], object]) -> None:
+        self.busy = "compiling"
+        try:
+            begin()
+        except BaseException:
+            self.busy = ""
+            raise

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The panel of passes of one kernel, at work: the tile IR after a pass is edited, and compiled on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from tilekit.diag import TilekitError
+from tilekit.jit.kernel import Kernel
+from tilekit.notebook.edits import NotebookEdits, TileText
+from tilekit.notebook.panels.at_work import AtWork
+from tilekit.notebook.panels.passes import PassPanel
+from tilekit.notebook.panels.steps import Steps
+
+if TYPE_CHECKING:
+    from tilekit.tools.lower_trace.journal import Step
+
+_EDIT = "edit_of_"  # how a step begins that is a person's edit of what the one before it made
+
+
+class PassDesk(AtWork):
+    """Does what is asked for in a panel of passes, and shows the passes as they are then."""
+
+    def __init__(self, kernel: Kernel, name: str, edits: NotebookEdits, settled: Callable[[], None]) -> None:
+        super().__init__(kernel, settled)
+        self._name = name
+        self._edits = edits
+        self._panel = PassPanel(name, Steps(kernel.trace, name), edit=self.edit, revert=self.revert, stop=self.stop)
+        self._shown_edits = self._edits_now
+        self._show(self._panel.steps)
+
+    @property
+    def panel(self) -> PassPanel:
+        return self._panel
+
+    @property
+    def _edits_now(self) -> dict[str, str]:
+        made = self.kernel.generated
+        return {} if made is None else made.tile_texts
+
+    def take_passes(self) -> None:
+        """Show the passes as they are now, if something else has edited them."""
+        if self._edits_now != self._shown_edits:
+            self._show_anew()
+
+    def fail(self, error: Exception, status: str) -> None:
+        super().fail(error, status)
+        said = error.data if isinstance(error, TilekitError) else {}
+        found = [{**said, "severity": "error"}] if isinstance(said.get("line"), int) else []
+        self._panel.set_trait("markers", found)
+
+    def edit(self, seq: int, text: str) -> Future[None]:
+        """Go on compiling from this text in place of what a step made, then run it beside the generated kernel."""
+        return self.submit(lambda: self._edit(seq, text))
+
+    def revert(self) -> Future[None]:
+        """Go back to what the compiler makes of the script."""
+        return self.submit(self._revert)
+
+    def _edit(self, seq: int, text: str) -> None:
+        made, seen = self._made(seq)
+        try:
+            self.kernel.recompile_after(f"{made.number:02d}_{made.name}", text)
+        except TilekitError as error:
+            self.fail(error, f"{error.message}: the last good build stays in place")
+            return
+        told = self._edits.store_tile(self.kernel, made, text, seen)
+        steps = self._show_anew()
+        edited = next((step for step in steps.steps if step.name == f"{_EDIT}{made.name}"), None)
+        if edited is not None:
+            self._panel.view = f"p={edited.index}"
+        state = "PATCHED: every call of this kernel runs the edit" if self.kernel.patched else "nothing is edited"
+        self.say(" · ".join([state, *told]))
+        if self.kernel.patched:
+            self.compare()
+
+    def _revert(self) -> None:
+        self.kernel.revert()
+        told = self._edits.revert(self.kernel)
+        self._show_anew()
+        self.say(" · ".join(["reverted to what the compiler makes of it", *told]))
+
+    def _show_anew(self) -> Steps:
+        steps = Steps(self.kernel.trace, self._name)
+        self._shown_edits = self._edits_now
+        self._panel.set_trait("markers", [])
+        self._panel.show_steps(steps)
+        self._show(steps)
+        return steps
+
+    def _show(self, steps: Steps) -> None:
+        self._panel.editable = [step.seq for step in steps.steps if self._is_editable(step)]
+
+    def _is_editable(self, step: Step) -> bool:
+        """Whether it is a tile pass, and not one that another pass calls."""
+        is_tile = step.base_phase == "tile" and step.name != "verify" and step.depth == 0
+        return self.kernel.compiled is not None and is_tile and step.after is not None
+
+    def _made(self, seq: int) -> tuple[TileText, str]:
+        """What a tile pass made, and the text that stood there when a person began to edit it."""
+        steps = self._panel.steps
+        tiles = [step for step in steps.steps if self._is_editable(step)]
+        chosen = next(step for step in tiles if step.seq == seq)
+        passes = [step for step in tiles if not step.name.startswith(_EDIT)]
+        made = max((step for step in passes if step.seq <= seq), key=lambda step: step.seq)
+        number = 1 + passes.index(made)
+        seen = next((step for step in tiles if step.seq == made.seq + 1 and step.name.startswith(_EDIT)), chosen)
+        return TileText(number, made.name, "\n".join(steps.sides(made)[1])), "\n".join(steps.sides(seen)[1])
