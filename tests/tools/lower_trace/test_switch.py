@@ -17,6 +17,7 @@ from tilekit.config import TraceMode
 from tilekit.diag import ConfigError
 from tilekit.ir.prog import Program
 from tilekit.jit import observer
+from tilekit.toolchain import host
 from tilekit.tools import lower_trace as lt
 from tilekit.tools.lower_trace import journal, session
 
@@ -172,6 +173,15 @@ def test_case_10_what_is_skipped_is_told_in_one_line(tmp_path, capfd):
     (line,) = capfd.readouterr().err.splitlines()
     assert "cached, not traced" in line and "Scale" in line
     assert t.compiles == [] and run_folders(tmp_path) == []
+
+
+def test_case_10_a_kernel_for_the_evaluator_is_traced_up_to_its_source(tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "find_compiler", lambda: None)
+    with tilekit.tracing("terminal", tmp_path) as t:
+        kernel = compiled(scaling())
+    assert kernel.compiled is None
+    (compile,) = t.compiles
+    assert compile.status == "done" and compile.steps[-1].name == "print_module"
 
 
 def test_the_candidates_of_a_tuning_are_not_traced_and_the_best_one_is(tmp_path):
