@@ -4,6 +4,7 @@
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.tools.lower_trace.synthetic import Program, changed, lines_of_ir, pip
 from tilekit import drivers, float16, spec, target, textdiff
 from tilekit.config import TraceMode
 from tilekit.events import Sink, Stage, step
-from tilekit.tools.lower_trace import journal, page, queries, run
+from tilekit.tools.lower_trace import cli, journal, page, queries, run
 from tilekit.tools.lower_trace.recording import Event
 from tilekit.tools.lower_trace.settings import Settings
 
@@ -244,6 +245,41 @@ def test_case_67_the_page_of_a_matmul_only_grows_opens_wherever_it_is_cut_and_en
         assert there.locator(".tk-badge").first.inner_text() == f"{begun} step{'s' * (begun > 1)}"
         unfinished = begun - sum(entry["k"] == "pass_end" for entry in told)
         assert there.locator(".tk-badge.tk-is-failed:visible").count() == min(unfinished, 1)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.tools.lower_trace.synthetic import pipeline
+from tilekit.config import TraceMode
+from tilekit.events import Stage, step
+from tilekit.tools.lower_trace import run
+from tilekit.tools.lower_trace.settings import Settings
+
+opened = run.open_run(Settings(TraceMode.HTML, Path(sys.argv[1])), [], print)
+print(opened.path, flush=True)
+sink = opened.recording.compile("kernel")
+for number, (before, after) in enumerate(pipeline(12, 40, 1)):
+    with step(sink, Stage.TILE, f"pass_{number}", before) as underway:
+        if number == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        underway.made(after)
+"""
+
+
+def test_case_52_the_page_of_a_process_that_was_killed_opens_on_the_pass_that_it_died_in(open_page, tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    folder = Path(done.stdout.strip())
+    before = list(pipeline(12, 40, 1))[7][0].text
+    made = tmp_path / "made.html"
+    assert cli.main(["render", str(folder), "-o", str(made)]) == 0
+    for file in (folder / "report.html", made):
+        there = open_page(file)
+        assert "07" in there.locator(".tk-current").first.inner_text()
+        box = there.locator(".tk-error-box").inner_text()
+        assert "did not finish (process ended)" in box and f"python3 -m tilekit trace rerun 7 {folder}" in box
+        assert before.split("\n")[0].strip() in there.locator(".tk-trace").inner_text()
 
 
 def test_case_82_the_page_asks_for_nothing_and_two_renders_are_the_same_bytes(open_page, traced):
@@ -665,6 +701,7 @@ def test_case_79_blame_names_for_each_line_the_pass_that_python_names(open_page,
     there.keyboard.press("K")
     there.keyboard.press("K")
     is_shown(there, 9)
+    there.keyboard.press("Shift+E")
     origin = next(origin for origin in blame.of(compile.steps[9]) if origin is not None and origin.index < 9)
     there.locator(".tk-note", has_text=f"{origin.index:02} {origin.title}").first.click()
     is_shown(there, origin.index)
@@ -683,7 +720,7 @@ def test_case_80_an_address_opens_the_view_that_it_was_copied_from(open_page, tr
     there.keyboard.insert_text("f16[16")
     again = open_page(file, fragment(there))
     assert fragment(again) == fragment(there)
-    for view in (".tk-current", ".tk-hits", ".tk-strip", ".tk-rows", ".tk-list"):
+    for view in (".tk-current", ".tk-hits", ".tk-strip", ".tk-list", ".tk-row[data-cursor]"):
         assert again.locator(view).inner_text() == there.locator(view).inner_text()
     assert pressed(again, "One column (u)")
     # an address that is typed into an open page is followed
