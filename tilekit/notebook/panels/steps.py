@@ -33,11 +33,14 @@ class Steps:
         kernel: str = "",
         sources: Sources | None = None,
         tell_machine_code: Callable[[Sink], None] | None = None,
+        *,
+        is_to_the_end: bool = False,
     ) -> None:
         self._recorder = recorder
         self._kernel = kernel
         self._sources = sources
         self._tell_machine_code = tell_machine_code
+        self._is_to_the_end = is_to_the_end
 
     @staticmethod
     def of(kernel: Kernel, name: str) -> Steps:
@@ -62,14 +65,12 @@ class Steps:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether the machine code can be shown, too."""
-        return self._tell_machine_code is not None
+        """Whether the machine code is not among them, and can be."""
+        return self._tell_machine_code is not None and not self._is_to_the_end
 
-    def packed_to_the_end(self) -> bytes:
-        """The journal with the machine code, or with the reason why there is none."""
-        from tilekit.tools.lower_trace import page
-
-        return page.deflated("".join(f"{line}\n" for line in self._record(self._tell_machine_code)[1]))
+    def to_the_end(self) -> Steps:
+        """The same with the machine code, or with the reason why there is none."""
+        return Steps(self._recorder, self._kernel, self._sources, self._tell_machine_code, is_to_the_end=True)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -99,9 +100,6 @@ class Steps:
     @cached_property
     def _recorded(self) -> tuple[Run, list[str]]:
         """The compile as a run of its own, and its lines."""
-        return self._record(None)
-
-    def _record(self, tell_more: Callable[[Sink], None] | None) -> tuple[Run, list[str]]:
         from tilekit.tools.lower_trace.journal import Head
         from tilekit.tools.lower_trace.recording import Recording
 
@@ -119,8 +117,8 @@ class Steps:
                 sink.end(step.stage, step.name, step.before, step.after, step.seconds)
             else:
                 sink.fail(step.stage, step.name, step.error)
-        if tell_more is not None:
-            tell_more(sink)
+        if self._is_to_the_end and self._tell_machine_code is not None:
+            self._tell_machine_code(sink)
         sink.done(None)
         recording.close()
         return recording.run, lines.heard

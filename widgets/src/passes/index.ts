@@ -13,39 +13,53 @@ interface State {
   view: string;
 }
 
+interface Message {
+  kind: "journal";
+  /** Whether machine code is not in it, and can be. */
+  goes_on?: boolean;
+}
+
 class PassPanel {
   readonly root = el("div", "tk-passes");
   readonly #gone = el("div", "tk-gone", [GONE], { role: "alert" });
   readonly #line: KernelLine;
   #viewer: Viewer | undefined;
+  /** That of the viewer. */
+  #life = new AbortController();
 
   constructor(
     private readonly model: AnyModel<State>,
-    private readonly signal: AbortSignal,
+    signal: AbortSignal,
   ) {
     this.#gone.hidden = true;
     this.root.append(this.#gone);
     this.#line = new KernelLine(model, () => (this.#gone.hidden = false), signal);
-    const onMessage = (_message: unknown, [packed]: DataView[]): void => void this.#open(packed!);
+    const onMessage = (message: Message, [packed]: DataView[]): void => void this.#open(packed!, message.goes_on);
     const onView = (): void => this.#follow();
     model.on("msg:custom", onMessage);
     model.on("change:view", onView);
     signal.addEventListener("abort", () => {
       model.off("msg:custom", onMessage);
       model.off("change:view", onView);
+      this.#life.abort();
     });
     this.#line.send({ kind: "journal" });
   }
 
-  async #open(packed: DataView): Promise<void> {
-    if (this.#viewer) return;
+  /** Show a journal in place of the one before; `goesOn` says that machine code can be asked for. */
+  async #open(packed: DataView, goesOn = false): Promise<void> {
     const bytes = new Uint8Array(packed.byteLength);
     bytes.set(new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength));
     const journal = new Journal().read(await inflated(bytes));
-    const host = { keysOf: this.root, tools: [], onPlace: (view: string) => this.#line.save({ view }) };
-    this.#viewer = new Viewer(journal, host, this.signal);
-    this.root.append(this.#viewer.root);
-    this.#viewer.show(this.model.get("view"));
+    const askOn = goesOn ? () => this.#line.send({ kind: "machine code" }) : undefined;
+    const host = { keysOf: this.root, tools: [], onPlace: (view: string) => this.#line.save({ view }), askOn };
+    const before = this.#viewer;
+    this.#life.abort();
+    this.#life = new AbortController();
+    this.#viewer = new Viewer(journal, host, this.#life.signal);
+    if (before) before.root.replaceWith(this.#viewer.root);
+    else this.root.append(this.#viewer.root);
+    this.#viewer.show(before?.place ?? this.model.get("view"));
   }
 
   #follow(): void {
