@@ -5,8 +5,13 @@ import json
 import random
 import zlib
 
+import pytest
+
+import tilekit
+from tilekit import float32
 from tilekit.events import Stage
 from tilekit.notebook.panels.steps import Steps, kind, milliseconds, words
+from tilekit.toolchain import toolkit
 from tilekit.tools.lower_trace.journal import Head, Run
 from tilekit.transforms.recorder import Recorder
 
@@ -99,3 +104,28 @@ def test_the_plain_text_names_every_step():
         ["two", "no", "change"],
         ["print_module", "into", "CUDA", "C"],
     ]
+
+
+class Increment(tilekit.Script):
+    def __call__(self, x_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        g = self.global_view(x_ptr, dtype=float32, shape=[32])
+        self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) + 1.0, offsets=[0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_steps_of_a_kernel_begin_at_the_persons_lines_and_go_on_to_machine_code_when_asked(device, monkeypatch):
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs pip install 'tilekit[cuda]'")
+    monkeypatch.setattr(toolkit, "nvdisasm", lambda: None)
+    handle = Increment()
+    handle.compile(tilekit.spec(float32, (32,)), device=device)
+    short = Steps.of(handle.kernels[-1], "Increment")
+    first = short.steps[0]
+    assert "self.load_global(" in short.journal and "def __call__(self, x_ptr" in short.journal
+    assert "lines" in first.notes and short.can_go_on and not [step for step in short.steps if step.language == "sass"]
+    whole = short.to_the_end()
+    assert not whole.can_go_on
+    *_, ptx, ptxas = whole.steps
+    assert (ptx.base_phase, ptxas.base_phase) == ("ptx", "ptxas") and ptxas.notes["ptxas"]["registers"] > 0
+    assert '"key":"absent"' in whole.journal and "pip install nvidia-cuda-nvdisasm" in whole.journal
