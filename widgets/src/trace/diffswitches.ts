@@ -9,8 +9,8 @@ const FIRST: Settings = { layout: "split", context: 3, indents: true, renames: f
 export class Switches {
   settings: Readonly<Settings> = FIRST;
   readonly #unified = toggleButton("Unified", "One column (u)", () => this.toggle("unified"));
-  readonly #indents = toggleButton("Indentation apart", "Show lines of which only the indentation differs as such (w)", () => this.toggle("indents"));
-  readonly #renames = toggleButton("Renames apart", "Fold lines that differ by renaming only (r)", () => this.toggle("renames"));
+  readonly #indents = toggleButton("Indents", "Show lines of which only the indentation differs as such (w)", () => this.toggle("indents"));
+  readonly #renames = toggleButton("Renames", "Fold lines that differ by renaming only (r)", () => this.toggle("renames"));
   readonly #align = toggleButton("Align", "Say which lines belong together (F7 or a; Shift+F7 takes one back)", () => this.onAlign());
   readonly #context = el("select", "tk-select", [], { "aria-label": "Lines around a change", title: "Lines around a change" });
   readonly elements = [this.#unified, this.#indents, this.#renames, this.#align, this.#context];

@@ -5,16 +5,15 @@ import { BADGES, badgeOf, type Filter, phases } from "./filters.ts";
 import type { Step } from "./journal.ts";
 
 export class FilterBar {
-  readonly #tabs = el("div", "tk-tabs", [], { role: "tablist", "aria-label": "Phases" });
-  readonly #badges = el("div", "tk-badges", [], { role: "group", "aria-label": "What became of a step" });
-  readonly element = el("nav", "tk-bar-of-filters", [this.#tabs, this.#badges]);
+  readonly tabs = el("div", "tk-tabs", [], { role: "tablist", "aria-label": "Phases" });
+  readonly badges = el("div", "tk-badges", [], { role: "group", "aria-label": "What became of a step" });
 
   constructor(private readonly narrow: (filter: Partial<Filter>) => void) {}
 
   /** Show the phases of some steps, the kinds of those in the chosen phase, and what is chosen. */
   show(steps: readonly Step[], { phase, badge }: Filter): void {
     const tabs = [...phases(steps)].map(([name, count]) => this.#tab(name, count, name === phase));
-    this.#tabs.replaceChildren(this.#tab(undefined, steps.length, phase === undefined), ...tabs);
+    this.tabs.replaceChildren(this.#tab(undefined, steps.length, phase === undefined), ...tabs);
     const shown = steps.filter((step) => phase === undefined || step.phase === phase);
     const all = this.#badge(undefined, "", shown.length, shown.length === 1 ? "step" : "steps", "All steps", false);
     const badges = BADGES.map(({ name, sign, word, what }) => {
@@ -24,7 +23,7 @@ export class FilterBar {
       node.hidden = count === 0 && badge !== name && name !== "changed";
       return node;
     });
-    this.#badges.replaceChildren(all, ...badges);
+    this.badges.replaceChildren(all, ...badges);
   }
 
   #tab(phase: string | undefined, count: number, isSelected: boolean): HTMLElement {

@@ -91,7 +91,7 @@ export class Viewer {
     this.#finder = new Finder(journal, this.#diff, (step) => this.#go(step), () => this.#search(), signal);
     this.#side = new Side(this.#body, (key) => this.#choose(key), (filter) => this.#narrow(filter), signal);
     this.#body.append(this.#side.element, this.#main());
-    this.root = el("section", "tk-panel tk-trace", [this.#header(), this.#filters.element, this.#body, this.#spoken, this.#toast, this.#paper]);
+    this.root = el("section", "tk-panel tk-trace", [this.#header(), this.#nav(), this.#body, this.#spoken, this.#toast, this.#paper]);
     makeFocusable(this.root, -1);
     keepKeys(host.keysOf, (key, event) => this.#key(key, event), signal);
     keepFocus(this.root, () => this.#diff.viewport, signal);
@@ -173,9 +173,12 @@ export class Viewer {
     ]);
   }
 
+  #nav(): HTMLElement {
+    return el("nav", "tk-bar-of-filters", [button("☰", "Fold the list away (s)", () => this.#side.fold(), "tk-plain"), this.#filters.tabs, this.#filters.badges]);
+  }
+
   #main(): HTMLElement {
     const head = el("div", "tk-main-head", [
-      button("☰", "Fold the list away (s)", () => this.#side.fold()),
       el("span", "tk-stepper", [
         button("‹", "Previous changed pass (k)", () => this.#walk(-1, true), ""),
         this.#name,
@@ -188,8 +191,11 @@ export class Viewer {
       this.#blame,
       this.#columns,
       this.#mark,
-      button("Copy before", "Copy the text before (Y)", () => this.#copy("before")),
-      button("Copy after", "Copy the text after (y)", () => this.#copy("after")),
+      el("span", "tk-copies", [
+        "Copy",
+        button("before", "Copy the text before (Y)", () => this.#copy("before"), ""),
+        button("after", "Copy the text after (y)", () => this.#copy("after"), ""),
+      ]),
     ]);
     return el("div", "tk-main", [head, this.#finder.strip, this.#cards, this.#diff.element, this.#links.columns, this.#links.bar]);
   }
