@@ -27,7 +27,7 @@ class PassDesk(AtWork):
         super().__init__(kernel, settled)
         self._name = name
         self._edits = edits
-        self._panel = PassPanel(name, Steps(kernel.trace, name), edit=self.edit, revert=self.revert, stop=self.stop)
+        self._panel = PassPanel(name, Steps.of(kernel, name), edit=self.edit, revert=self.revert, stop=self.stop)
         self._shown_edits = self._edits_now
         self._show(self._panel.steps)
 
@@ -83,7 +83,7 @@ class PassDesk(AtWork):
         self.say(" · ".join(["reverted to what the compiler makes of it", *told]))
 
     def _show_anew(self) -> Steps:
-        steps = Steps(self.kernel.trace, self._name)
+        steps = Steps.of(self.kernel, self._name)
         self._shown_edits = self._edits_now
         self._panel.set_trait("markers", [])
         self._panel.show_steps(steps)

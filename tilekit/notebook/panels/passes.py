@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ class PassPanel(Panel):
         return "\n".join([self._kernel, self.steps.plain(), *filter(None, said)])
 
     def _hand_over(self) -> None:
-        self.send({"kind": "journal"}, buffers=[self.steps.packed])
+        self.send({"kind": "journal", "goes_on": self.steps.can_go_on}, buffers=[self.steps.packed])
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         match content:
@@ -73,8 +74,18 @@ class PassPanel(Panel):
                 self._work(self._revert)
             case {"kind": "stop"} if self._stop is not None:
                 self._stop()
+            case {"kind": "machine code"}:
+                # compilers run, and the front end goes on meanwhile
+                threading.Thread(target=self._go_on, name="tilekit-machine-code", daemon=True).start()
             case _:
                 self._hand_over()
+
+    def _go_on(self) -> None:
+        steps = self.steps
+        whole = steps.to_the_end()
+        whole.packed  # noqa: B018  # it is made here, and not where it is shown
+        if self.steps is steps:  # an edit may have come in between
+            self.show_steps(whole)
 
     def _work(self, begin: Callable[[], object]) -> None:
         self.busy = "compiling"

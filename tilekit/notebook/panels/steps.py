@@ -49,7 +49,9 @@ class Steps:
         def tell(sink: Sink) -> None:
             importlib.import_module("tilekit.drivers").tell_machine_code(kernel.machine_code, sink)
 
-        return Steps(kernel.trace, name, kernel.sources, None if kernel.compiled is None or kernel.patched else tell)
+        # that of an edited source is not what became of these steps
+        is_theirs = kernel.compiled is not None and kernel.compiled.edit is None
+        return Steps(kernel.trace, name, kernel.sources, tell if is_theirs else None)
 
     @cached_property
     def journal(self) -> str:
