@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`%%tilus_pass` cells, run one after another in a shell of this process."""
 
+import pathlib
 import random
 
 import pytest
@@ -219,6 +220,32 @@ def test_the_passes_of_the_next_kernel_open_at_what_the_pass_changed(sums: Noteb
     panel = desk.bar.panel("passes", 0)
     own = kernel.trace.step("once")
     assert panel.view == f"p={kernel.trace.steps.index(own)}"
+
+
+def test_an_edit_is_of_the_kernel_with_the_passes_that_it_was_made_of(sums: Notebook):
+    plain = sums.shell.user_ns["add"].last
+    plain.recompile(plain.source.replace("x[r] + y[r]", "x[r] - y[r]"))
+    sums.shell.tilekit.edits.store(plain, plain.source, plain.generated.source)
+    sums.ran(TWICE_X)
+    ran = sums.ran(AGAIN)
+    x, y = sums.shell.user_ns["x"], sums.shell.user_ns["y"]
+    assert (ran.value == x + x).all()
+    assert "CONFLICT" not in ran.text
+    assert "not edited, for the edit is of another kernel of VectorAdd" in ran.text
+    sums.ran("%tilus_pass --off")
+    ran = sums.ran(AGAIN)
+    assert (ran.value == x - y).all()
+    assert "PATCHED" in ran.text
+    plain.revert()
+    sums.shell.tilekit.edits.revert(plain)
+
+
+def test_the_class_of_the_page_on_passes_is_a_cell(sums: Notebook):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "adding-a-pass.md").read_text()
+    block = page.partition("```python\n")[2].partition("```")[0]
+    said = sums.ran(f"%%tilus_pass --after copy_elimination\n{block}").stdout
+    assert said == "fold_casts runs after copy_elimination in every compile from now on\n"
+    sums.ran(AGAIN)
 
 
 def test_the_extension_takes_its_passes_with_it(sums: Notebook):

@@ -314,6 +314,8 @@ class JitInstance:
 
     def _identity(self, schedule: Mapping[str, Any], machine: Machine) -> Identity:
         specialization = f"{self.instance_name}({_shown(schedule)})"
+        if machine.pipeline is not None:  # an edit of a kernel without its passes is none of this one
+            specialization += f" with {machine.pipeline}"
         return Identity(self.script_cls.__name__, specialization, machine.target.name, machine.device.kind.value)
 
     def require_program(self, config: Config | None = None) -> None:
