@@ -238,8 +238,8 @@ export class DiffText {
 const isTwofold = ({ show }: Item): boolean => show >= Show.Edited && show <= Show.Replaced;
 const isChange = (row: Row | undefined): boolean => row !== undefined && row.show >= Show.Edited && row.show <= Show.Indented;
 
-/** A tab may take four. */
-const columns = (line: string): number => line.length + (line.includes("\t") ? 3 * (line.split("\t").length - 1) : 0);
+/** A tab may take eight. */
+const columns = (line: string): number => line.length + (line.includes("\t") ? 7 * (line.split("\t").length - 1) : 0);
 
 function beside(before: number, after: number, origins: Origins): Alignment {
   const items: Item[] = [];

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Language } from "../../src/common/syntax.ts";
 import { Show } from "../../src/trace/diffalign.ts";
+import { Aligner } from "../../src/trace/diffaligner.ts";
 import { inOrder, pinsFromText, type Pins, pinsToText, withoutPin, withPin } from "../../src/trace/diffpins.ts";
 import { DiffText, type Row, type Settings } from "../../src/trace/difftext.ts";
 
@@ -214,6 +215,31 @@ test("case 77: pins go into a link and come back, but for what does not fit the 
   assert.deepEqual(pinsFromText("12-40.4-6", 12, 40), pins);
   assert.deepEqual(pinsFromText("12-40.4-6.4-7.99-5", 12, 39), [{ left: 3, right: 5 }]);
   assert.deepEqual(pinsFromText("nonsense", 9, 9), []);
+});
+
+test("case 77: the choosing of two lines goes on, chooses again, refuses, and can be left at any time", () => {
+  const row = (left: number, right: number): Row => ({ show: Show.Edited, left, right, shows: "both", hidden: 0, renamed: 0 });
+  const aligner = new Aligner();
+  assert.equal(aligner.isOn, false);
+  assert.equal(aligner.press().words, "Click the line on the left, or ↑ ↓ and Enter; Esc to leave");
+  assert.equal(aligner.press().words, "");
+  aligner.press();
+  assert.deepEqual(aligner.pick(row(-1, 4), "right"), { words: "there is no line on the left here", isRefusal: true });
+  aligner.pick(row(6, 6), "right");
+  assert.equal(aligner.side, "right");
+  assert.equal(aligner.press().words, "Click the line on the right that belongs to 7, or ↑ ↓ and Enter; Esc to leave");
+  aligner.pick(row(8, 8), "left");
+  assert.deepEqual(aligner.pick(row(3, 4), undefined), { words: "pinned 9 ⇄ 5", isRefusal: false, pin: { left: 8, right: 4 } });
+  assert.equal(aligner.text, "9-5");
+  aligner.press();
+  aligner.pick(row(2, 2), undefined);
+  assert.ok(aligner.pick(row(9, 9), "right").isRefusal);
+  assert.equal(aligner.isOn, false);
+  assert.equal(aligner.takeBack({ side: "left", line: 0 }).words, "took back 9 ⇄ 5");
+  assert.deepEqual(aligner.takeBack(undefined), { words: "there is no pin", isRefusal: true });
+  aligner.press();
+  aligner.leave();
+  assert.equal(aligner.isOn, false);
 });
 
 test("case 77: pinned lines stand side by side, and equal ones are equal", () => {
