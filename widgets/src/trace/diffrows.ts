@@ -110,9 +110,9 @@ function codeCell(place: Place, { style }: Look, text: DiffText, dress: Dress, m
 }
 
 function moveLink(count: number, to: Place): HTMLElement {
-  const [sign, where] = to.side === "right" ? ["→", "moved to"] : ["←", "moved from"];
-  const label = `${plural(count, "line")} ${where} line ${to.line + 1}`;
-  return small("tk-move-link", `${sign} ${label}`, { "data-side": to.side, "data-line": String(to.line) });
+  const lines = plural(count, "line");
+  const words = to.side === "right" ? `→ ${lines} moved to line ${to.line + 1}` : `← ${lines} moved from line ${to.line + 1}`;
+  return small("tk-move-link", words, { "data-side": to.side, "data-line": String(to.line) });
 }
 
 function small(style: string, label: string, attributes: Record<string, string>): HTMLElement {
