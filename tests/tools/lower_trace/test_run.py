@@ -675,6 +675,29 @@ def test_a_run_whose_process_died_is_told_from_one_that_goes_on(opened):
     assert [listed.count(f"<td>{state}</td>") for state in ("goes on", "ended", "did not end")] == [1, 1, 1]
 
 
+def test_processes_that_clear_away_at_once_are_not_in_each_others_way(opened, tmp_path, monkeypatch):
+    def work() -> None:
+        told: list[str] = []
+        for number in range(12):
+            folder = opened(warn=told.append)
+            for turn in range(5):
+                kernel(folder, "kernel", f"text {number} {turn}")
+            folder.recording.close()
+            shelf.remove(shelf.expired(folder.script_folder, keep_runs=2))
+        (tmp_path / f"told {os.getpid()}").write_text("\n".join(told))
+
+    children = [in_child(work) for _ in range(6)]
+    assert [wait(child) for child in children] == [0] * 6
+    assert {file.read_text() for file in tmp_path.glob("told *")} == {""}
+    home = ended(opened, 1)
+    left = shelf.runs(home)
+    assert 1 <= len(left) <= 20
+    for info in left:
+        told = journal.read(info.path)
+        texts = [text for compile in told.compiles for s in compile.steps for text in (s.before, s.after)]
+        assert sorted(tree(info.path).values()) == sorted(told.text(text) for text in texts)
+
+
 def test_what_is_no_run_is_left_alone(opened):
     home = ended(opened, 1)
     for name, content in (("run_none", None), ("run_odd", "junk\n"), ("run_text", '{"k":"text"}\n')):

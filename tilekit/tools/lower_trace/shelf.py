@@ -167,9 +167,15 @@ class RunInfo:
 
 def _nbytes(path: Path) -> int:
     """The bytes of a run: of a text that many files name, each name counts a part."""
-    found = [file.lstat() for file in path.rglob("*") if file.is_file()]
-    # one of the names of a text is the store's
-    return round(sum(status.st_size / max(status.st_nlink - 1, 1) for status in found))
+    total = 0.0
+    # another process may be removing it
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):
+                status = os.lstat(os.path.join(folder, name))
+                # one of the names of a text is the store's
+                total += status.st_size / max(status.st_nlink - 1, 1)
+    return round(total)
 
 
 def runs(home: Path) -> list[RunInfo]:
