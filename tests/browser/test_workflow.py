@@ -124,6 +124,43 @@ def test_case_88_an_edit_is_marked_mended_compared_run_and_reverted(notebook, ar
     page.locator(".tk-line", has_text="Scale sm_90a").wait_for()
 
 
+def test_case_51_the_tile_ir_after_a_pass_is_edited_and_compiled_on(notebook, artifact):
+    page = notebook.page
+    open_panel(notebook, "Passes")
+    page.wait_for_selector(".tk-passes [data-ms]")
+    page.locator(".tk-passes .tk-trace").get_by_text("layout_inference").first.click()
+    page.get_by_role("button", name="Edit the tile IR after this pass").click()
+    area = page.locator(".tk-tile-text")
+    made = area.input_value()
+    assert "f32(2.0)" in made
+
+    def compile_from(text: str, verdict: str):
+        area.fill(text)
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector(f".tk-tile-editor[data-state='{verdict}']")
+
+    compile_from(made.replace("f32(2.0)", "f32(2.0"), "failed")
+    at = area.evaluate("area => area.selectionStart")
+    line = made[:at].count("\n") + 1
+    assert f"line {line}, column " in page.locator(".tk-tile-editor .tk-status").inner_text()
+
+    compile_from(made.replace("f32(2.0)", "f32(6.0)"), "differs")
+    assert "y_ptr[0] is 6.0 and was 2.0" in page.locator(".tk-tile-editor").inner_text()
+    page.locator(".tk-bar .tk-pill", has_text="PATCHED").wait_for()
+    page.locator(".tk-passes .tk-trace").get_by_text("edit_of_layout_inference").first.wait_for()
+    notebook.screenshot(artifact("edited.png"))
+    run_cell(notebook, 2)
+    page.get_by_text("y is 6.0, patched True").wait_for()
+
+    page.get_by_role("button", name="Go back to what the compiler makes of the script").click()
+    page.locator(".tk-tile-editor .tk-status", has_text="reverted to what the compiler makes of it").wait_for()
+    area.press("Escape")
+    assert area.is_hidden()
+    run_cell(notebook, 2)
+    page.get_by_text("y is 2.0, patched False").wait_for()
+    assert page.locator(".tk-bar").count() == 1
+
+
 def test_the_line_of_the_kernel_stands_above_its_panels(notebook):
     line = notebook.page.locator(".tk-static .tk-line")
     line.wait_for()

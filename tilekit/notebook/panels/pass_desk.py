@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
@@ -60,9 +61,10 @@ class PassDesk(AtWork):
         return self.submit(self._revert)
 
     def _edit(self, seq: int, text: str) -> None:
+        drivers = importlib.import_module("tilekit.drivers")  # the compiler is there: it made what is edited
         made, seen = self._made(seq)
         try:
-            self.kernel.recompile_after(f"{made.number:02d}_{made.name}", text)
+            self.kernel.recompile_after(drivers.tile_file(made.number, made.name), text)
         except TilekitError as error:
             self.fail(error, f"{error.message}: the last good build stays in place")
             return
@@ -102,9 +104,9 @@ class PassDesk(AtWork):
         """What a tile pass made, and the text that stood there when a person began to edit it."""
         steps = self._panel.steps
         tiles = [step for step in steps.steps if self._is_editable(step)]
-        chosen = next(step for step in tiles if step.seq == seq)
         passes = [step for step in tiles if not step.name.startswith(_EDIT)]
         made = max((step for step in passes if step.seq <= seq), key=lambda step: step.seq)
-        number = 1 + passes.index(made)
-        seen = next((step for step in tiles if step.seq == made.seq + 1 and step.name.startswith(_EDIT)), chosen)
-        return TileText(number, made.name, "\n".join(steps.sides(made)[1])), "\n".join(steps.sides(seen)[1])
+        behind = tiles[tiles.index(made) + 1 :][:1]
+        seen = next((step for step in behind if step.name == f"{_EDIT}{made.name}"), made)
+        text, shown = ("\n".join(steps.sides(step)[1]) for step in (made, seen))
+        return TileText(1 + passes.index(made), made.name, text), shown

@@ -1,70 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel of passes: the viewer of journals in a notebook. The kernel hands over the journal when a panel asks for it.
+// The panel of passes: the viewer of journals in a notebook, and an editor of the tile IR after a pass. The kernel hands
+// over the journal when a panel asks for it, and again when what is compiled is another.
 import type { AnyModel, RenderProps } from "@anywidget/types";
-import { el } from "../common/dom.ts";
+import { button, el } from "../common/dom.ts";
 import { GONE, hasKernel, KernelLine } from "../common/kernel.ts";
+import { keepKeys } from "../common/keyboard.ts";
 import { foldStatic } from "../common/static.ts";
-import { Journal } from "../trace/journal.ts";
+import { Journal, type Step } from "../trace/journal.ts";
+import { read } from "../trace/link.ts";
 import { inflated } from "../trace/packed.ts";
 import { Viewer } from "../trace/viewer.ts";
+import { StepEditor, type Told } from "./edit.ts";
 
-interface State {
+interface State extends Told {
   /** What is shown, as the fragment of a page's address says it. */
   view: string;
+  /** The steps, by their numbers, of which the text may be edited. */
+  editable: number[];
 }
 
-interface Message {
-  kind: "journal";
-  /** Whether machine code is not in it, and can be. */
-  goes_on?: boolean;
-}
+/** How the name of a step begins that is a person's edit of what the pass before it made. */
+const EDIT = "edit_of_";
+const TOLD = ["status", "comparison", "verdict", "busy", "markers"] as const;
 
 class PassPanel {
   readonly root = el("div", "tk-passes");
   readonly #gone = el("div", "tk-gone", [GONE], { role: "alert" });
   readonly #line: KernelLine;
+  readonly #edit = button("Edit", "Edit the tile IR after this pass, and compile on from it", () => this.#openEditor());
+  readonly #editor: StepEditor;
+  #journal: Journal | undefined;
   #viewer: Viewer | undefined;
-  /** That of the viewer. */
-  #life = new AbortController();
+  #shown = new AbortController();
+  #step: Step | undefined;
+  #edited: number | undefined;
 
   constructor(
     private readonly model: AnyModel<State>,
     signal: AbortSignal,
   ) {
     this.#gone.hidden = true;
-    this.root.append(this.#gone);
-    this.#line = new KernelLine(model, () => (this.#gone.hidden = false), signal);
-    const onMessage = (message: Message, [packed]: DataView[]): void => void this.#open(packed!, message.goes_on);
+    const requests = {
+      compile: (text: string) => this.#send({ kind: "edit", seq: this.#edited, text }),
+      revert: () => this.#send({ kind: "revert" }),
+      stop: () => this.#line.send({ kind: "stop" }),
+      close: () => this.#closeEditor(),
+    };
+    this.#editor = new StepEditor(requests, signal);
+    keepKeys(this.#editor.root, () => false, signal);
+    this.root.append(this.#gone, this.#editor.root);
+    this.#line = new KernelLine(model, () => this.#lose(), signal);
+    const onMessage = (_message: unknown, [packed]: DataView[]): void => void this.#open(packed!);
     const onView = (): void => this.#follow();
+    const onTold = (): void => this.#tell();
     model.on("msg:custom", onMessage);
     model.on("change:view", onView);
+    model.on("change:editable", onTold);
+    for (const name of TOLD) model.on(`change:${name}`, onTold);
     signal.addEventListener("abort", () => {
+      this.#shown.abort();
       model.off("msg:custom", onMessage);
       model.off("change:view", onView);
-      this.#life.abort();
+      model.off("change:editable", onTold);
+      for (const name of TOLD) model.off(`change:${name}`, onTold);
     });
+    this.#tell();
     this.#line.send({ kind: "journal" });
   }
 
-  /** Show a journal in place of the one before; `goesOn` says that machine code can be asked for. */
-  async #open(packed: DataView, goesOn = false): Promise<void> {
+  async #open(packed: DataView): Promise<void> {
     const bytes = new Uint8Array(packed.byteLength);
     bytes.set(new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength));
-    const journal = new Journal().read(await inflated(bytes));
-    const askOn = goesOn ? () => this.#line.send({ kind: "machine code" }) : undefined;
-    const host = { keysOf: this.root, tools: [], onPlace: (view: string) => this.#line.save({ view }), askOn };
-    const before = this.#viewer;
-    this.#life.abort();
-    this.#life = new AbortController();
-    this.#viewer = new Viewer(journal, host, this.#life.signal);
-    if (before) before.root.replaceWith(this.#viewer.root);
-    else this.root.append(this.#viewer.root);
-    this.#viewer.show(before?.place ?? this.model.get("view"));
+    this.#journal = new Journal().read(await inflated(bytes));
+    this.#shown.abort();
+    this.#shown = new AbortController();
+    const host = { keysOf: this.root, tools: [this.#edit], onPlace: (view: string) => this.#onPlace(view) };
+    const viewer = new Viewer(this.#journal, host, this.#shown.signal);
+    this.#viewer?.root.remove();
+    this.#viewer = viewer;
+    this.root.append(viewer.root);
+    viewer.show(this.model.get("view"));
   }
 
   #follow(): void {
     const view = this.model.get("view");
     if (this.#viewer && view !== this.#viewer.place) this.#viewer.show(view);
+  }
+
+  #onPlace(view: string): void {
+    this.#line.save({ view });
+    const { p } = read(view);
+    this.#step = this.#journal?.compiles[0]?.steps.find((step) => step.begin.index === p);
+    this.#tell();
+  }
+
+  // --- the editor ------------------------------------------------------------------------------------------------------
+
+  #openEditor(): void {
+    const step = this.#step;
+    if (!step || !this.#journal) return;
+    // of what was edited before, the pass that it was edited after
+    const { name } = step.begin;
+    const passes = step.compile.steps.slice(0, step.compile.steps.indexOf(step));
+    const pass = name.startsWith(EDIT) ? passes.findLast((one) => one.begin.name === name.slice(EDIT.length)) : step;
+    this.#edited = (pass ?? step).begin.seq;
+    this.#editor.open(`${step.number} ${step.name}`, this.#journal.lines(step.after).join("\n"));
+    this.#tell();
+  }
+
+  #closeEditor(): void {
+    this.#editor.root.hidden = true;
+    this.#edit.focus({ preventScroll: true });
+  }
+
+  #send(message: unknown): void {
+    if (this.model.get("busy") === "") this.#line.send(message);
+  }
+
+  #lose(): void {
+    this.#gone.hidden = false;
+    this.#tell();
+  }
+
+  #tell(): void {
+    const editable = this.model.get("editable");
+    this.#edit.hidden = editable.length === 0;
+    this.#edit.disabled = this.#line.isGone || !this.#step || !editable.includes(this.#step.begin.seq);
+    const told = Object.fromEntries(TOLD.map((name) => [name, this.model.get(name)])) as unknown as Told;
+    this.#editor.show(told, this.#line.isGone);
   }
 }
 
