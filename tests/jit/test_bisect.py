@@ -261,6 +261,17 @@ def test_arguments_that_are_gone_are_told():
         Sums().bisect()
 
 
+def test_blocks_are_counted_or_all_of_them():
+    with pytest.raises(ArgumentError, match="not 0"):
+        Sums().bisect(*summed(), blocks=0)
+
+
+@needs_compiler
+def test_passes_that_run_again_are_numbered():
+    names = [step.name for step in Sums().bisect(*summed()).steps]
+    assert names.count("analyze_scalar") == names.count("analyze_scalar#2") == 1
+
+
 def test_a_bisection_is_plain_data_too():
     m, n, x, y = summed()
     with tilus.passes(before("declare_to_let", wrong_passes.FromOnePass())):

@@ -10,6 +10,7 @@ which nothing is wrong costs one.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -125,7 +126,7 @@ def bisect(
     fault = search.fault_of_defaults()
     search.compile()
     if fault:
-        culprit = search.among_defaults()
+        culprit = search.among_defaults(fault)
         return found(Outcome.BAD, fault) if culprit is None else found(Outcome.FOUND, *culprit)
     if search.spoiled is not None:
         return found(Outcome.FOUND, search.spoiled.died, search.spoiled)
@@ -148,7 +149,7 @@ class _Search:
         self._simulated: list[Any] = []
         self._close: Mapping[int, float] = trial.closely()
         self._near: Mapping[int, float] = trial.loosely()
-        self._default_error: KernelError | None = None
+        self._default_kind = ""
         self._evaluations: dict[Program, str] = {}
         self._runs: dict[tuple[str, str], str] = {}
         self.made: list[_Made] = []
@@ -184,7 +185,7 @@ class _Search:
             source, lowered = self._finished(self.program, get_default_passes())
             values = self._run(source, lowered)
         except TilekitError as error:
-            self._default_error = error if isinstance(error, KernelError) else None
+            self._default_kind = error.kind if isinstance(error, KernelError) else ""
             return self._said(error)
         fault = self.trial.difference(values, self._expected, self._near)
         if not fault:
@@ -193,7 +194,7 @@ class _Search:
             self._runs[self._key(source, lowered)] = ""
         return fault
 
-    def among_defaults(self) -> tuple[str, _Made] | None:
+    def among_defaults(self, default_fault: str) -> tuple[str, _Made] | None:
         """The step to blame where the default ones make something wrong: one that the evaluator sees, or that is best
         left out, or the translation; None where the program itself may be as wrong."""
         for made in self.made:
@@ -201,8 +202,8 @@ class _Search:
                 return fault, made
         for made in self.made:
             if made.changed and self._is_right_without(made):
-                return f"without it the kernel is right; with it {self._default_error or 'it is wrong'}", made
-        if self._default_error is not None and self._default_error.kind in _MEETINGS:
+                return f"without it the kernel is right; with it {default_fault}", made
+        if self._default_kind in _MEETINGS:
             return None
         return next(((self.judge(made), made) for made in self.made if made.phase == "lower" or made.died), None)
 
@@ -223,22 +224,25 @@ class _Search:
         hidet = [("hidet", each) for each in stations(self.route.hidet, lowir_passes.PASSES)]
         steps: list[tuple[str, _Station[Any] | None]] = [*tile, ("lower", None), *hidet]
         value: Any = self.program
+        names = Counter[str]()
         for phase, station in steps:
-            before, text = value, text_of(value)
+            before, text, name = value, text_of(value), LOWER if station is None else station.name
+            names[name] += 1
+            title = name if names[name] == 1 else f"{name}#{names[name]}"
             try:
                 if station is None:
                     value = self._lower(value)
                 elif station.own is not None:
                     value = station.own(value, SILENT)
             except Exception as error:  # a pass may be anybody's
-                self.made.append(_Made(phase, _name(station), before, None, station, self._said(error)))
+                self.made.append(_Made(phase, title, before, None, station, self._said(error)))
                 return
             if text_of(before) != text:
                 died = "it changes the program that it was given, in place of making another one"
-                self.spoiled = _Made(phase, _name(station), before, None, station, died)
+                self.spoiled = _Made(phase, title, before, None, station, died)
                 self.made.append(self.spoiled)
                 return
-            self.made.append(_Made(phase, _name(station), before, value, station))
+            self.made.append(_Made(phase, title, before, value, station))
         if self.route.edited is not None:
             self.made.append(_Made("codegen", EDIT, printer.print_module(value).text, self.route.edited[0]))
 
@@ -342,10 +346,6 @@ class _Search:
         place = None if at is None or self.sources is None else self.sources.locate(at)
         where = "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
         return f"{kind or error.code}: {error.message}{where}"
-
-
-def _name(station: _Station[Any] | None) -> str:
-    return LOWER if station is None else station.name
 
 
 def stations(passes: Sequence[AnyPass], defaults: Sequence[AnyPass]) -> list[_Station[AnyPass]]:

@@ -227,8 +227,8 @@ class InstantiatedScript:
     ) -> Bisection:
         """Find the first step of a compile whose program is wrong, on any machine.
 
-        As `Kernel.bisect`, with the arguments of a call, and for a kernel that may not even compile; nothing is launched.
-        None means the kernel and the arguments of the last call.
+        As `Kernel.bisect`, with the arguments of a call, and for a kernel that may not even compile; nothing is
+        launched. None means the kernel and the arguments of the last call.
 
         Examples
         --------

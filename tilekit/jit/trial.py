@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilekit import dtypes
+from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir import evaluator
 from tilekit.ir.evaluator.evaluate import STEP_LIMIT, BlockIndex
@@ -41,6 +42,8 @@ class Trial:
     def __init__(
         self, program: Program, arguments: Sequence[Any], blocks: Literal["all"] | int = "all", seed: int = 0
     ) -> None:
+        if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
+            raise errors.ArgumentError("TK625", f'blocks is "all" or how many, not {blocks!r}')
         self._params = program.function.params
         self.arguments = [_random(each, [seed, number]) for number, each in enumerate(arguments)]
         self.seed = seed
