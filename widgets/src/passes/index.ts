@@ -19,6 +19,12 @@ interface State extends Told {
   editable: number[];
 }
 
+interface Message {
+  kind: "journal";
+  /** Whether machine code is not in it, and can be. */
+  goes_on?: boolean;
+}
+
 /** How the name of a step begins that is a person's edit of what the pass before it made. */
 const EDIT = "edit_of_";
 const TOLD = ["status", "comparison", "verdict", "busy", "markers"] as const;
@@ -50,7 +56,7 @@ class PassPanel {
     keepKeys(this.#editor.root, () => false, signal);
     this.root.append(this.#gone, this.#editor.root);
     this.#line = new KernelLine(model, () => this.#lose(), signal);
-    const onMessage = (_message: unknown, [packed]: DataView[]): void => void this.#open(packed!);
+    const onMessage = (message: Message, [packed]: DataView[]): void => void this.#open(packed!, message.goes_on);
     const onView = (): void => this.#follow();
     const onTold = (): void => this.#tell();
     model.on("msg:custom", onMessage);
@@ -68,13 +74,15 @@ class PassPanel {
     this.#line.send({ kind: "journal" });
   }
 
-  async #open(packed: DataView): Promise<void> {
+  /** Show a journal in place of the one before; `goesOn` says that machine code can be asked for. */
+  async #open(packed: DataView, goesOn = false): Promise<void> {
     const bytes = new Uint8Array(packed.byteLength);
     bytes.set(new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength));
     this.#journal = new Journal().read(await inflated(bytes));
     this.#shown.abort();
     this.#shown = new AbortController();
-    const host = { keysOf: this.root, tools: [this.#edit], onPlace: (view: string) => this.#onPlace(view) };
+    const askOn = goesOn ? () => this.#line.send({ kind: "machine code" }) : undefined;
+    const host = { keysOf: this.root, tools: [this.#edit], onPlace: (view: string) => this.#onPlace(view), askOn };
     const viewer = new Viewer(this.#journal, host, this.#shown.signal);
     this.#viewer?.root.remove();
     this.#viewer = viewer;
