@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that are compiled with a person's passes: who finds them again, and who must not."""
 
+import doctest
 import functools
 import random
 import subprocess
@@ -15,8 +16,9 @@ import tilekit
 from tests.caches import new_cache
 from tilekit import cache as caches
 from tilekit import config, float32, option
-from tilekit.diag import PassError
+from tilekit.diag import LayoutError, PassError
 from tilekit.ir.functors import IRRewriter
+from tilekit.ir.stmt import InstStmt, SeqStmt
 from tilekit.jit import session
 from tilekit.runtime import compiled
 from tilekit.toolchain import host
@@ -189,14 +191,32 @@ def test_a_block_that_is_left_by_an_error_is_left():
     assert launch()[0] == 8.0
 
 
-@pytest.mark.filterwarnings("ignore:there is no C++ compiler")
 def test_passes_run_also_where_the_evaluator_runs_the_kernel(monkeypatch):
     monkeypatch.setattr(host, "find_compiler", lambda: None)
-    with tilekit.passes(after("copy_elimination", OncePass())):
+    with tilekit.passes(after("copy_elimination", OncePass())), pytest.warns(UserWarning, match="runs? in the NumPy"):
         value, kernel = launch()
     assert kernel.compiled is None
     assert value == 6.0
-    assert launch()[0] == 8.0
+
+
+class Between(IRRewriter):
+    """Puts a tile without a layout between a sum and its readers."""
+
+    def visit_AddInst(self, inst):
+        new = inst.output.replace(name="new", optional_layout=None)
+        return SeqStmt((InstStmt(inst.replace(output=new)), InstStmt(inst.replace(x=new, y=new))))
+
+
+class BetweenPass(Pass):
+    def process_function(self, func):
+        return Between().visit(func)
+
+
+def test_an_error_of_a_later_pass_says_that_there_are_custom_ones():
+    with pytest.raises(LayoutError) as caught, tilekit.passes(after("layout_inference", BetweenPass())):
+        launch()
+    assert "register tensor new has no layout yet" in str(caught.value)
+    assert "note: it is compiled with custom passes: between after layout_inference" in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------------------------ in the cache
@@ -385,8 +405,7 @@ def test_schedules_are_compiled_and_measured_with_the_passes():
     assert set(y) == {8.0}
 
 
-def test_keys_are_new_in_each_test_that_wants_it():
-    """Two passes that differ in a number alone are told apart, whatever the number."""
+def test_two_passes_that_differ_in_a_number_have_two_keys():
     first, second = random.sample(range(1 << 40), 2)
     digest = functools.partial(tilekit.jit.pipelines._key, root=config.resolve().cache_dir)
     of = {number: digest((after("lower_assume", _numbered(number)),)) for number in (first, second)}
@@ -398,3 +417,9 @@ def _numbered(number):
     own = OncePass()
     own.number = number
     return own
+
+
+def test_the_example_of_the_block_runs():
+    (example,) = doctest.DocTestFinder().find(tilekit.passes, "passes", globs={})
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0

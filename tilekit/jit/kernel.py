@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from tilekit import config
 from tilekit.diag import errors
-from tilekit.diag.errors import ArgumentError, KernelError, TilekitError, ToolchainError
+from tilekit.diag.errors import ArgumentError, KernelError, PassError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import CLEAN, Edited, Fanout, Sink
@@ -124,6 +124,8 @@ class Kernel:
                 raise
             _show_passes(identity, specialized, machine, sources)
         except TilekitError as error:
+            if machine.pipeline is not None and not isinstance(error, PassError):
+                error.noted(f"it is compiled with custom passes: {machine.pipeline}")
             raise error.with_sources(sources) from error.__cause__
         except RecursionError:
             raise errors.too_deep().with_sources(sources) from None
