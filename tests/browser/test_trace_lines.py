@@ -102,6 +102,14 @@ def test_case_83_a_click_on_a_line_lights_up_what_belongs_with_it_in_every_langu
     assert any(text.startswith("tk::ldmatrix_x4") for text in lit(there, "CUDA C"))
 
 
+def test_case_83_the_card_of_ptxas_lists_registers_shared_memory_and_spills(open_page):
+    there = open_page()
+    there.locator(".tk-pass", has=there.locator(".tk-pass-name", has_text="ptxas")).click()
+    facts = dict(text.rsplit(" ", 1) for text in there.locator(".tk-figures span").all_inner_texts())
+    assert 32 < int(facts["registers"]) <= 255
+    assert (facts["shared bytes"], facts["spill bytes"], facts["target"]) == ("8192", "0", "sm_80")
+
+
 def test_an_address_opens_the_columns_at_the_line(open_page):
     there = open_page()
     there.keyboard.press("m")
@@ -139,3 +147,39 @@ def test_a_line_of_a_step_lights_up_its_origin_beside_it_and_names_the_others_be
     assert [text.strip() for text in before] == ["row: Let[i32] = block_idx_y * i32(64)"]
     links.nth(3).click()
     assert lit(there, "CUDA C") == ["int32_t row = (int)blockIdx.y * 64;"]
+
+
+PANEL = """
+%load_ext tilekit
+import tilekit
+from tilekit import float32
+from tilekit.notebook.panels.passes import PassPanel
+from tilekit.notebook.panels.steps import Steps
+
+class Increment(tilekit.Script):
+    def __call__(self, x_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        g = self.global_view(x_ptr, dtype=float32, shape=[32])
+        self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) + 1.0, offsets=[0])
+
+increment = Increment()
+increment.compile(tilekit.spec(float32, (32,)), device="cpu")
+PassPanel("Increment", Steps.of(increment.kernels[-1], "Increment"))
+"""
+
+
+def test_the_panel_of_a_kernel_for_the_cpu_gets_machine_code_when_it_is_asked_for(open_notebook):
+    notebook = open_notebook([PANEL, "1"])
+    notebook.run_all()
+    there = notebook.page
+    there.wait_for_selector(".tk-trace[data-ms]")
+    there.get_by_role("button", name="The lines of every language beside each other (m)").click()
+    click(there, "CUDA C", " + 1.0f")
+    (cell,) = lit(there, "Cell In[1]")
+    assert cell.startswith("self.store_global(g, self.load_global(")
+    there.get_by_role("button", name="Compile for the GPU, and show PTX and machine code").click()
+    column(there, "SASS").wait_for(timeout=60_000)
+    # the line is still chosen, and leads on
+    assert any(text.startswith("add.f32") for text in lit(there, "PTX"))
+    assert any("FADD" in text for text in lit(there, "SASS"))
