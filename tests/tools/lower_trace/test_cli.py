@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tilekit trace …`: what it says, its JSON, and its exit codes."""
 
+import base64
 import json
 import re
 import shutil
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -237,6 +239,17 @@ def test_a_page_is_rendered_from_its_journal_alone(capsys, monkeypatch, tmp_path
     assert b"the content of report.js" in pages[0]
     trace(capsys, "render", folder)
     assert (folder / "report.html").read_bytes() == pages[0]
+
+
+def test_several_runs_are_rendered_beside_each_other(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("tilekit.tools.lower_trace.page._viewer", lambda name: f"the content of {name}")
+    a, b = traced(("k", chain("1", "2"))), traced(("k", chain("1", "3")))
+    assert trace(capsys, "render", a, b)[0] == 2
+    assert trace(capsys, "render", a, b, "-o", tmp_path / "both.html")[0] == 0
+    page = (tmp_path / "both.html").read_text()
+    packed = [base64.b64decode(each) for each in re.findall(r'data-tk="z">([^<]+)<', page)]
+    journals = [zlib.decompress(each, -zlib.MAX_WBITS).decode() for each in packed]
+    assert journals == [(folder / journal.FILE).read_text() for folder in (a, b)]
 
 
 # --------------------------------------------------------------------------------------------------------------- gc

@@ -73,9 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     made = verb("view", _view, "browse the steps of a run; where there is no terminal, list them")
     where(made)
     kernel(made)
-    made = verb("render", _render, "make the page of a run from its journal", json=False)
-    where(made)
-    made.add_argument("-o", "--output", type=Path, help="the file; by default report.html beside the journal")
+    made = verb("render", _render, "make the page of a run from its journal; of several runs, one page", json=False)
+    where(made, nargs="*")
+    made.add_argument("-o", "--output", type=Path, help="the file; by default report.html beside the only journal")
     made = verb("diff", _diff, "compare two runs or compiles step by step, or two steps")
     where(made, "a", nargs=None)
     where(made, "b")
@@ -191,11 +191,14 @@ def _linked(where: str | None, place: Place) -> Step | None:
 
 
 def _render(options: argparse.Namespace) -> int:
-    file, place = located(options.where)
-    output: Path = options.output or file.with_name(shelf.PAGE)
+    found = [located(where) for where in options.where or [None]]
+    if options.output is None and len(found) > 1:
+        raise TraceError("TK432", "a page of several runs belongs to none of them", help="name it: -o page.html")
+    output: Path = options.output or found[0][0].with_name(shelf.PAGE)
     # it needs the built viewer, which nothing else here does
     page = importlib.import_module("tilekit.tools.lower_trace.page")
-    output.write_bytes(page.render([_whole_lines(file)], place.run.head.script))
+    title = ", ".join(dict.fromkeys(place.run.head.script for _, place in found))
+    output.write_bytes(page.render([_whole_lines(file) for file, _ in found], title))
     print(output)
     return SAME
 
