@@ -121,16 +121,18 @@ export class DiffView {
     this.#givenPins = this.#found = this.#cursor = undefined;
     this.#name = "";
     this.#lit = { left: new Set(), right: new Set() };
+    this.#annotate({ left: [], right: [] });
     this.#heads.forEach((head, n) => head.replaceChildren(labels[n]!, ...(after === null ? [] : [el("em", "", [n ? "after" : "before"])])));
     this.element.classList.toggle("tk-single", after === null);
     this.viewport.setAttribute("aria-label", labels.filter(Boolean).join(" and "));
     this.#say("");
     this.#compare(texts);
     const [first] = this.#text!.changes();
-    this.viewport.scrollTop = 0;
-    if (first !== undefined) this.#pane.scrollTo(first);
-    this.#pane.slider.scrollLeft = 0;
-    this.gutter(null);
+    this.#lay(() => {
+      if (first === undefined) this.viewport.scrollTop = 0;
+      else this.#pane.scrollTo(first);
+      this.#pane.slider.scrollLeft = 0;
+    });
   }
 
   /** How the texts are drawn, for the address of a page: what is not as it is at first, and the pins. */
@@ -178,9 +180,7 @@ export class DiffView {
     const row = this.#text?.reveal(place) ?? -1;
     if (row < 0) return;
     this.#cursor = place;
-    this.#lay();
-    this.#pane.show(row);
-    this.#pane.paint();
+    this.#lay(() => this.#pane.show(row));
   }
 
   /** Go to the first, next or previous place where something stands: which of how many it is. */
@@ -208,10 +208,15 @@ export class DiffView {
 
   /** Say something beside each line of the new text, and beside those of the old one that are gone, or nothing. */
   gutter(right: readonly string[] | null, left: readonly string[] = []): void {
-    this.#notes = { left, right: right ?? [] };
-    this.element.classList.toggle("tk-noted", this.#isNoted);
+    if (!this.#isNoted && !left.length && !right?.length) return;
+    this.#annotate({ left, right: right ?? [] });
     this.#pane.clear();
     this.#pane.resize();
+  }
+
+  #annotate(notes: Record<Side, readonly string[]>): void {
+    this.#notes = notes;
+    this.element.classList.toggle("tk-noted", this.#isNoted);
   }
 
   // --- settings --------------------------------------------------------------------------------------------------------
@@ -244,7 +249,6 @@ export class DiffView {
     const pills = [el("span", "tk-pill tk-added", [`+${added}`]), el("span", "tk-pill tk-removed", [`−${removed}`])];
     this.#summary.replaceChildren(...(words.length ? [...pills, el("span", "tk-dim", [words.join(" · ")])] : []));
     this.#dress();
-    this.#lay();
   }
 
   #dress(): void {
@@ -437,20 +441,19 @@ export class DiffView {
     const row = this.#text!.rows[index];
     const offset = row ? this.#pane.offset(index) : 0;
     change();
-    this.#lay();
-    if (!row) return;
-    const side: Side = row.shows === "left" || row.right < 0 ? "left" : "right";
-    const now = this.#text!.rowOf({ side, line: row[side] });
-    if (now >= 0) this.#pane.scrollTo(now, offset);
-    this.#pane.paint();
+    const side: Side = !row || row.shows === "left" || row.right < 0 ? "left" : "right";
+    const now = row ? this.#text!.rowOf({ side, line: row[side] }) : -1;
+    this.#lay(() => now >= 0 && this.#pane.scrollTo(now, offset));
   }
 
-  #lay(): void {
+  /** Lay the rows out anew, and paint those that are in view after scrolling. */
+  #lay(scroll: () => void = () => undefined): void {
     const { rows, widest } = this.#text!;
     this.element.style.setProperty("--tk-number", `${this.#numberWidth}px`);
     this.#pane.lay(rows.map(({ show }) => (show === Show.Fold ? FOLD_ROW : ROW)), widest + 2);
-    this.#pane.resize();
     this.#ruler.paint(this.#text!, this.#pane.tops, this.viewport.clientHeight);
+    scroll();
+    this.#pane.resize();
   }
 
   #row(index: number): HTMLElement {

@@ -139,8 +139,9 @@ function compare(left: Side, right: Side, { indents, renames }: Switches): Hunk[
   let pairs = matches(...exact);
   if (indents) {
     const inked: Keys = [left.inked, right.inked];
+    pairs = refined(pairs, inked);
     // equal lines stay matched unless what surrounds them would then be torn apart
-    pairs = longer(refined(pairs, inked), matches(...inked));
+    if (pairs.length < inCommon(...inked)) pairs = longer(pairs, matches(...inked));
   }
   if (renames) {
     const shapes: Keys = [left.named.map(({ shape }) => shape), right.named.map(({ shape }) => shape)];
@@ -161,6 +162,17 @@ function matched(found: Hunk[], count: number): Pair[] {
 }
 
 const longer = (first: Pair[], second: Pair[]): Pair[] => (second.length > first.length ? second : first);
+
+/** How many lines both sides have, in whatever order. */
+function inCommon(old: Lines, now: Lines): number {
+  const left = new Map<string, number>();
+  for (const line of old) left.set(line, (left.get(line) ?? 0) + 1);
+  return now.reduce((count, line) => {
+    const more = left.get(line) ?? 0;
+    if (more) left.set(line, more - 1);
+    return more ? count + 1 : count;
+  }, 0);
+}
 
 /** The pairs, and what matches between them by other keys. */
 function refined(pairs: Pair[], [old, now]: Keys): Pair[] {
