@@ -564,6 +564,17 @@ def test_case_61_a_forked_process_opens_a_run_of_its_own(opened):
     assert [[c.kernel for c in each.compiles] for each in told] == [["of the child"]]
 
 
+def test_a_forked_process_closes_nothing_of_a_run_that_has_ended(opened, tmp_path):
+    folder = opened()
+    kernel(folder)
+    folder.recording.close()
+    # they have the numbers that the files of the run had
+    descriptors = [os.open(tmp_path, os.O_RDONLY) for _ in range(20)]
+    assert wait(in_child(lambda: os._exit(not all(map(_is_open, descriptors))))) == 0
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
 def _is_open(descriptor: int) -> bool:
     try:
         os.fstat(descriptor)

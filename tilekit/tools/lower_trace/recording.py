@@ -161,6 +161,7 @@ class Recording:
             for listener in tuple(self._listeners):
                 with self._watched(listener):
                     listener.close()
+            self._listeners.clear()
 
     # ------------------------------------------------------------------------------------------ for its own sinks
 

@@ -135,16 +135,21 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._descriptor: int | None = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666
+        )
 
     def hear(self, event: Event) -> None:
         content = "".join(f"{line}\n" for line in event.lines).encode()
         with shelf.named(self._path):
+            assert self._descriptor is not None, "nobody tells a listener that is closed"
             while content:
                 content = content[os.write(self._descriptor, content) :]
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:  # the number may be another file's by now
+            os.close(descriptor)
 
     let_go = close
 
