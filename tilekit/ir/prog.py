@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tilekit.diag.span import Span
 from tilekit.ir.func import Function
@@ -67,6 +68,10 @@ class Program(Node):
         return iter(self.functions.values())
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return _BETWEEN.join(printer.print_function(func) for func in self)
 
     def lines(self) -> list[Printed]:

@@ -75,6 +75,8 @@ class EditFolder:
         working: str = WORKING,
         judge: Judge = edit_table.lacks_kernel,
         generated: str = "the generated source",
+        *,
+        durable: bool = True,
     ) -> None:
         self.path = path.absolute()
         self.working = self.path / working
@@ -83,6 +85,7 @@ class EditFolder:
         self.is_waited_for = True  # whether anybody waits for another process that holds it
         self._state = self.path / (".state.json" if working == WORKING else f".{working}.state.json")
         self._judge = judge
+        self._durable = durable  # what was typed always is
         self._names = Names(self.working, self.original, self.latest, generated)
 
     def decide(self, generated: str, policy: Policy = Policy.REGENERATE) -> Decision:
@@ -92,6 +95,8 @@ class EditFolder:
         """
         if edit_table.is_blank(generated):
             raise CodegenError("TK420", "the generated source is empty", data={"path": str(self.working)})
+        if self._is_settled(generated):
+            return Decision(Tag.NONE, generated, edited=False)
         try:
             with files.locked(self.path, PATIENCE_S if self.is_waited_for else 0.0):
                 return self._decide_and_write(generated, policy)
@@ -113,7 +118,7 @@ class EditFolder:
             if found.is_edited and not is_known:
                 messages = (f"{self.working} was edited by somebody else: that text is in {self._put_away(found)}",)
                 found = self._look()
-            self._replace_working(found, text)
+            self._replace_working(found, text, durable=True)
             return messages
 
     def revert(self) -> tuple[str, ...]:
@@ -161,6 +166,16 @@ class EditFolder:
         found = sorted(self.path.glob(f"{TILES}/*.tir"))
         return [EditFolder(file.parent, file.name, lambda generated, text: None) for file in found]
 
+    def _is_settled(self, generated: str) -> bool:
+        """Whether all is as the last run with this text left it: then nothing is written, and nobody kept out."""
+        content, now = generated.encode(), edit_table.digest(generated)
+        if State.from_content(files.read(self._state)) != State(now, None, Tag.NONE.value):
+            return False
+        return all(
+            isinstance(found := files.read(file), Readable) and found.raw == content
+            for file in (self.working, self.original, self.latest)
+        )
+
     def _plan(self, found: Found, generated: str, policy: Policy) -> Plan:
         return edit_table.decide(found, generated, policy, self._judge)
 
@@ -203,7 +218,7 @@ class EditFolder:
         found = files.read(self.latest)
         try:
             if not (isinstance(found, Readable) and found.raw == content):
-                files.replace(self.latest, content)
+                files.replace(self.latest, content, durable=self._durable)
         except OSError as error:
             return self._why_not(error)
         return ""
@@ -220,28 +235,28 @@ class EditFolder:
         if plan.original is not None:
             self._write_state(State(baseline, edit_table.digest(plan.original), found.state.action))
         if plan.working is not None:
-            self._replace_working(found, plan.working)
+            self._replace_working(found, plan.working, durable=self._durable)
         if plan.original is not None:
             if plan.moves_original:
                 places[".original.bad"] = files.move_away(self.original, self.working, ".original.bad")
-            files.replace(self.original, plan.original.encode())
+            files.replace(self.original, plan.original.encode(), durable=self._durable)
             baseline = edit_table.digest(plan.original)
         self._write_state(State(baseline, None, plan.tag.value))
         return places
 
-    def _replace_working(self, found: Found, text: str) -> None:
+    def _replace_working(self, found: Found, text: str, *, durable: bool) -> None:
         now = files.read(self.working)
         if now != found.working:
             raise _SavedMeanwhile
         if isinstance(now, Readable) and now.read_only:
             raise PermissionError(errno.EACCES, "it is marked read-only", str(self.working))
-        files.replace(self.working.resolve(), text.encode())  # of a link, what it leads to
+        files.replace(self.working.resolve(), text.encode(), durable=durable)  # of a link, what it leads to
 
     def _write_state(self, state: State) -> None:
         content = state.to_json()
         found = files.read(self._state)
         if not isinstance(found, Readable) or found.raw != content:
-            files.replace(self._state, content)
+            files.replace(self._state, content, durable=self._durable)
 
     def _put_away(self, found: Found) -> Path:
         """Keep the working copy, whatever it is."""
@@ -315,13 +330,13 @@ class EditStore:
             self._first = self._first or kernel
             is_first = self._first == kernel
         own = EditFolder(self.root / folder_name(kernel), self.working)
-        is_waited_for = True
-        try:
-            with files.locked(self.root, PATIENCE_S):
-                at_root = self._holds_root(kernel) or (is_first and self._take_root(kernel, own))
-        except OSError as error:  # nothing can be written, so nothing can be mixed up
-            is_waited_for = not isinstance(error, TimeoutError)
-            at_root = is_first or self._holds_root(kernel)
+        is_waited_for, at_root = True, self._holds_root(kernel)
+        if is_first and not at_root:
+            try:
+                with files.locked(self.root, PATIENCE_S):
+                    at_root = self._holds_root(kernel) or self._take_root(kernel, own)
+            except OSError as error:  # nothing can be written, so nothing can be mixed up
+                is_waited_for, at_root = not isinstance(error, TimeoutError), True
         found = EditFolder(self.root, self.working) if at_root else own
         found.is_waited_for = is_waited_for
         return found

@@ -66,14 +66,15 @@ def _decoded(raw: bytes, read_only: bool) -> Content:
     return Readable(raw, text.replace("\r\n", "\n").replace("\r", "\n"), read_only)
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Make this the content of the file, in one step; it is on the disk when this returns."""
+def replace(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Make this the content of the file, in one step; if it is to be durable, it is on the disk when this returns."""
     draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_DRAFT}")
     try:
         with open(draft, "xb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
             os.chmod(draft, stat.S_IMODE(os.lstat(path).st_mode))
         os.replace(draft, path)
@@ -81,7 +82,8 @@ def replace(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    _settle(path.parent)
+    if durable:
+        _settle(path.parent)
 
 
 def put_away(file: Path, contents: Mapping[str, bytes]) -> dict[str, Path]:

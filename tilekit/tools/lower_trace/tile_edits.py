@@ -17,6 +17,7 @@ def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
         f"{drivers.tile_file(number, name)}.tir",
         lambda generated, text: _unreadable(text),
         f"what {name} made",
+        durable=False,  # a compile has many of them
     )
 
 
