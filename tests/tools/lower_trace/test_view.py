@@ -2,6 +2,7 @@
 """`tilekit trace view`: what its keys do, what it shows, and that a terminal shows it."""
 
 import fcntl
+import io
 import os
 import pty
 import select
@@ -19,7 +20,9 @@ import pytest
 from tests.tools.lower_trace.scripts import environment
 from tests.tools.lower_trace.test_cli import traced as written
 from tests.tools.lower_trace.test_queries import chain, traced
+from tilekit.tools.lower_trace import cli
 from tilekit.tools.lower_trace.console import Style
+from tilekit.tools.lower_trace.journal import Step
 from tilekit.tools.lower_trace.queries import Place
 from tilekit.tools.lower_trace.view import KEYS, Browser
 
@@ -180,6 +183,22 @@ def test_a_run_without_steps_can_be_looked_at():
     browser = Browser(Place(run, run.compiles))
     assert shown(browser)[0] == "no steps"
     press(browser, "jknp[]/x\nfx\ncbex?")
+
+
+def test_a_link_into_a_page_is_where_it_opens(folder, monkeypatch):
+    opened: list[Step | None] = []
+    monkeypatch.setattr("tilekit.tools.lower_trace.view.browse", lambda place, at: opened.append(at))
+    monkeypatch.setattr(sys, "stdin", terminal := Terminal())
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for where in (f"{folder}#p=1&l=9", str(folder)):
+        assert cli.main(["view", where]) == 0
+    assert opened[0] is not None and opened[0].title == "lower"
+    assert opened[1] is None
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 # ---------------------------------------------------------------------------------------------------- in a terminal

@@ -186,8 +186,8 @@ def _view(options: argparse.Namespace) -> int:
 
 def _linked(where: str | None, place: Place) -> Step | None:
     """The step that a link to a page names, as `report.html#p=17&l=42`."""
-    named = dict(part.partition("=")[::2] for part in (where or "").partition("#")[2].split("&"))
-    return next((step for step in place.steps if str(step.index) == named.get("p")), None)
+    parts = (where or "").partition("#")[2].split("&")
+    return next((step for step in place.steps if f"p={step.index}" in parts), None)
 
 
 def _render(options: argparse.Namespace) -> int:
