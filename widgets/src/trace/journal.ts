@@ -266,7 +266,7 @@ export class Compile {
   ) {}
 
   get name(): string {
-    return this.line.kernel || "passes called by hand";
+    return this.line.run === 0 ? "passes called by hand" : this.line.kernel;
   }
 
   get status(): string {
