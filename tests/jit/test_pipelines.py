@@ -4,6 +4,7 @@
 import doctest
 import functools
 import random
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -100,11 +101,18 @@ def launch(handle=None):
     return float(y[0]), handle.last
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One for all tests: each has its workers."""
+    return new_cache(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path):
-    """A cache of its own; a new process would have no handles, and neither has a test."""
+def own_cache(folder):
+    """A cache that is empty; a new process would have no handles, and neither has a test."""
     before = config.resolve().cache_dir
-    folder = new_cache(tmp_path / "cache")
+    for part in ("programs", "specializations", "scripts"):
+        shutil.rmtree(folder / part, ignore_errors=True)
     option.cache_dir(folder)
     forget()
     yield folder
