@@ -231,6 +231,10 @@ def test_case_77_several_pins_by_mouse_stay_in_order_or_are_refused_and_survive_
     assert page.evaluate("() => view.state") == "p3-5.12-15.6-9"
     page.reload()
     assert pinned(page) == [[3, 5], [6, 9], [12, 15]]
+    page.evaluate("() => view.show({ ...shown, labels: ['two', 'three'] })")
+    assert pinned(page) == []
+    page.evaluate("() => view.show(shown)")
+    assert pinned(page) == [[3, 5], [6, 9], [12, 15]]
     page.focus(".tk-rows")
     page.keyboard.press("Shift+F7")
     assert message(page) == "took back 6 ⇄ 9"

@@ -117,7 +117,8 @@ export class DiffView {
     const isAgain = shown !== undefined && isEqual(shown.before, before) && isEqual(shown.after, texts.after) && isEqual(shown.labels, labels);
     if (isAgain && this.#givenPins === undefined && shown.isTranslation === texts.isTranslation) return this.#pane.repaint();
     this.#text = undefined;
-    this.#aligner.restore(this.#givenPins ?? this.#keptPins.get(keyOf(labels)) ?? "", before.length, texts.after.length);
+    if (this.#givenPins !== undefined) this.#keptPins.set(keyOf(texts), this.#givenPins);
+    this.#aligner.restore(this.#keptPins.get(keyOf(texts)) ?? "", before.length, texts.after.length);
     this.#givenPins = this.#found = this.#cursor = undefined;
     this.#name = "";
     this.#lit = { left: new Set(), right: new Set() };
@@ -275,7 +276,7 @@ export class DiffView {
     this.#say(words, isRefusal);
     this.#dress();
     if (pin) {
-      this.#keptPins.set(keyOf(this.#text!.texts.labels), this.#aligner.text);
+      this.#keptPins.set(keyOf(this.#text!.texts), this.#aligner.text);
       this.#compare(this.#text!.texts);
       this.#goTo({ side: "right", line: pin.right });
       this.events.onChange();
@@ -496,4 +497,4 @@ export class DiffView {
 
 const otherThan = (side: Side): Side => (side === "left" ? "right" : "left");
 const isEqual = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((item, index) => item === b[index]);
-const keyOf = (labels: readonly string[]): string => labels.join("\0");
+const keyOf = ({ labels, before, after }: Texts): string => [...labels, before.length, after.length].join("\0");
