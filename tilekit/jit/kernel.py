@@ -112,8 +112,8 @@ class Kernel:
 
         kind, key = machine.device.kind, ""
         if machine.pipeline is not None:  # its passes may have changed since somebody looked
-            machine = replace(machine, pipeline=machine.pipeline.now())
-            key = machine.pipeline.key
+            pipeline = machine.pipeline.now()
+            machine, key = replace(machine, pipeline=pipeline), pipeline.key
         made: CompiledProgram | None = None
         try:
             found = compiled.find(specialized.text, machine.target, kind, machine.config, key)
