@@ -261,6 +261,33 @@ test("case 77: pinned lines stand side by side, and equal ones are equal", () =>
   }
 });
 
+test("what a row says of its lines is so, and every line is counted once, whatever changed and is switched on", () => {
+  for (let round = 0; round < 400; round++) {
+    const before = Array.from({ length: random(60) }, (_, n) => `${"  ".repeat(random(3))}t_${n} = op_${random(4)}(t_${random(n + 1)})`);
+    let after = before.flatMap((line) => (random(8) ? [line] : random(2) ? [] : [line.replace("op", "of"), "added()"]));
+    if (random(2)) after = after.map((line) => line.replaceAll("t_", "u_"));
+    if (random(2)) after = after.map((line, n) => (n % 20 < 10 ? `    ${line}` : line));
+    if (random(2)) after = [...after.slice(20), ...after.slice(0, 20)];
+    const text = diff(before, after, { context: Infinity, indents: random(2) === 0, renames: random(2) === 0 });
+    everyLineIsShown(text);
+    let same = 0;
+    for (const { show, left, right } of text.rows) {
+      const [old, now] = [before[left] ?? "", after[right] ?? ""];
+      if (show === Show.Same) same++;
+      if (show === Show.Same) assert.equal(old, now);
+      if (show === Show.Indented) assert.ok(old !== now && old.trim() === now.trim());
+      if (show === Show.Renamed) assert.equal(old.trim().replaceAll("t_", "u_").replace(/\d+/g, ""), now.trim().replaceAll("t_", "u_").replace(/\d+/g, ""));
+    }
+    const { added, removed, moved, indented, renamed } = text.counts;
+    assert.equal(same + indented + renamed + moved + removed, before.length);
+    assert.equal(same + indented + renamed + moved + added, after.length);
+    for (const { left, right, count } of text.moves) {
+      const lines = (of: string[], at: number) => of.slice(at, at + count).map((line) => line.trim());
+      assert.deepEqual(lines(before, left), lines(after, right));
+    }
+  }
+});
+
 test("what is looked for is found in the new text, and in the old one where it is gone", () => {
   const text = diff(["Alpha", "beta"], ["alpha", "gamma"]);
   assert.deepEqual(text.find("alpha"), [{ side: "right", line: 0 }, { side: "left", line: 0 }]);
