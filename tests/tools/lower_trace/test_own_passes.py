@@ -12,6 +12,7 @@ import tilekit
 from tilekit import float32
 from tilekit.diag import PassError
 from tilekit.ir.functors import IRRewriter
+from tilekit.tools.lower_trace.rerun import RerunError, rerun
 from tilekit.transforms import Pass, after
 
 
@@ -77,3 +78,12 @@ def test_a_trace_has_a_persons_pass_that_failed(tmp_path):
     assert (failed.name, failed.failure.type) == ("wrong", "PassError")
     assert 'raise ValueError("not this one")' in failed.failure.message
     assert failed.notes["custom"]["class"] == "WrongPass"
+
+
+def test_a_persons_pass_is_run_alone_only_by_the_script_that_has_it(tmp_path):
+    with tilekit.tracing("html", tmp_path) as t:
+        compiled(OncePass())
+    compile = t.compiles[0]
+    own = next(step for step in compile.steps if step.name == "once")
+    with pytest.raises(RerunError, match="it is a pass of one's own, which only the script has"):
+        rerun(t, compile, own)

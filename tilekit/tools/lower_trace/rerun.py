@@ -45,6 +45,8 @@ def rerun(run: Run, compile: Compile, step: Step) -> str:
 
 
 def _tile_pass(run: Run, step: Step) -> Program:
+    if "custom" in step.notes:
+        raise _refused(step, "it is a pass of one's own, which only the script has")
     found = next((each for each in get_default_passes() if each.name == step.name), None)
     if found is not None:
         return found.process_program(_program(run, step))
