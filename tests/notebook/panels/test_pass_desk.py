@@ -133,3 +133,17 @@ def test_machine_code_is_handed_over_when_somebody_asks_for_it(opened):
     passes._handle_custom_msg({"kind": "machine code"}, [])
     assert sent.get(timeout=60) == {"kind": "journal", "goes_on": False}
     assert [step.base_phase for step in passes.steps.steps if step.language == "ptx"][:2] == ["ptx", "ptxas"]
+
+
+def test_case_88_an_edited_source_stands_beside_the_generated_one_in_the_passes(opened):
+    handle, _, passes, source, desk = opened
+    generated = handle.source
+    text = generated.replace("0.5f", "(0.25f + 0.25f)")
+    desk._sources[0].recompile(text).result(timeout=60)
+    assert source.verdict == "same"
+    shown = next(step.source for step in passes.steps.steps if step.base_phase == "codegen")
+    run = passes.steps._recorded[0]
+    assert ("\n".join(run.lines(shown.generated)), "\n".join(run.lines(shown.compiled))) == (generated, text)
+    assert shown.is_edited and shown.tag == "PATCHED"
+    desk._sources[0].revert().result(timeout=60)
+    assert next(step.source for step in passes.steps.steps if step.base_phase == "codegen") is None

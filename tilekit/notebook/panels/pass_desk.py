@@ -29,7 +29,7 @@ class PassDesk(AtWork):
         self._name = name
         self._edits = edits
         self._panel = PassPanel(name, Steps.of(kernel, name), edit=self.edit, revert=self.revert, stop=self.stop)
-        self._shown_edits = self._edits_now
+        self._shown = self._running
         self._show(self._panel.steps)
 
     @property
@@ -37,13 +37,13 @@ class PassDesk(AtWork):
         return self._panel
 
     @property
-    def _edits_now(self) -> dict[str, str]:
-        made = self.kernel.generated
-        return {} if made is None else made.tile_texts
+    def _running(self) -> str | None:
+        """The key of what runs, which holds every edit."""
+        return None if self.kernel.compiled is None else self.kernel.compiled.entry.key
 
     def take_passes(self) -> None:
-        """Show the passes as they are now, if something else has edited them."""
-        if self._edits_now != self._shown_edits:
+        """Show the passes as they are now, if something else has edited the kernel."""
+        if self._running != self._shown:
             self._show_anew()
 
     def fail(self, error: Exception, status: str) -> None:
@@ -86,7 +86,7 @@ class PassDesk(AtWork):
 
     def _show_anew(self) -> Steps:
         steps = Steps.of(self.kernel, self._name)
-        self._shown_edits = self._edits_now
+        self._shown = self._running
         self._panel.set_trait("markers", [])
         self._panel.show_steps(steps)
         self._show(steps)

@@ -7,6 +7,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,16 @@ _ASSEMBLED = ("ptxas", "host")
 _LANGUAGES = {"tile": "Tile IR", "hidet": "Hidet IR", "cuda": "CUDA C", "ptx": "PTX", "sass": "SASS"}
 
 
+@dataclass(frozen=True)
+class SourceEdit:
+    """A source that a person edited in place of the generated one, and what the edit store says of it."""
+
+    generated: str
+    compiled: str
+    state: str
+    path: str
+
+
 class Steps:
     """Texts are printed and compared when somebody looks, and once: what a pass made is what the next one took."""
 
@@ -33,6 +44,7 @@ class Steps:
         kernel: str = "",
         sources: Sources | None = None,
         tell_machine_code: Callable[[Sink], None] | None = None,
+        edit: SourceEdit | None = None,
         *,
         is_to_the_end: bool = False,
     ) -> None:
@@ -40,6 +52,7 @@ class Steps:
         self._kernel = kernel
         self._sources = sources
         self._tell_machine_code = tell_machine_code
+        self._edit = edit
         self._is_to_the_end = is_to_the_end
 
     @staticmethod
@@ -49,9 +62,12 @@ class Steps:
         def tell(sink: Sink) -> None:
             importlib.import_module("tilekit.drivers").tell_machine_code(kernel.machine_code, sink)
 
-        # that of an edited source is not what became of these steps
-        is_theirs = kernel.compiled is not None and kernel.compiled.edit is None
-        return Steps(kernel.trace, name, kernel.sources, tell if is_theirs else None)
+        made = kernel.compiled
+        if made is None or made.edit is None or made.generated is None:
+            return Steps(kernel.trace, name, kernel.sources, None if made is None else tell)
+        # the machine code of an edited source is not what became of these steps
+        edit = SourceEdit(made.generated.source, made.source, made.edit_state, made.edit.provenance)
+        return Steps(kernel.trace, name, kernel.sources, edit=edit)
 
     @cached_property
     def journal(self) -> str:
@@ -72,7 +88,9 @@ class Steps:
 
     def to_the_end(self) -> Steps:
         """The same with the machine code, or with the reason why there is none."""
-        return Steps(self._recorder, self._kernel, self._sources, self._tell_machine_code, is_to_the_end=True)
+        return Steps(
+            self._recorder, self._kernel, self._sources, self._tell_machine_code, self._edit, is_to_the_end=True
+        )
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -121,6 +139,8 @@ class Steps:
                 sink.fail(step.stage, step.name, step.error)
         if self._is_to_the_end and self._tell_machine_code is not None:
             self._tell_machine_code(sink)
+        if (edit := self._edit) is not None:
+            sink.edited(edit.generated, edit.compiled, edit.state, edit.path)
         sink.done(None)
         recording.close()
         return recording.run, lines.heard
