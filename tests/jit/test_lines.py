@@ -124,6 +124,20 @@ def test_every_instruction_of_the_tensor_cores_comes_from_the_line_with_the_dot(
     assert set(found) <= set(matmul.kernel.lines("cell", dot)["sass"])
 
 
+@needs_nvdisasm
+def test_almost_all_of_the_machine_code_has_a_line_of_the_person(matmul):
+    code = [line for line in matmul.at("sass", "/*") if "NOP" not in matmul.text("sass", line)]
+    known = [line for line in code if matmul.kernel.lines("sass", line)["cell"]]
+    assert len(known) > 0.95 * len(code)
+
+
+def test_an_address_at_the_top_of_the_kernel_is_computed_for_the_first_that_uses_it(matmul):
+    (address,) = matmul.at("cuda", "int32_t sa_swizzled = ")
+    assert matmul.related("cuda", address, "tile") == {"store_shared(sa, t)"}
+    (index,) = matmul.at("cuda", "int32_t tid = threadIdx.x;")
+    assert matmul.related("cuda", index, "cell") == set()
+
+
 def test_a_line_of_a_helper_method_is_the_line_in_the_helper(softmax):
     for line in softmax.at("cuda", "= load_global_generic("):
         (cell,) = softmax.related("cuda", line, "cell")

@@ -29,9 +29,9 @@ from tilekit.ir.prog import Program
 from tilekit.ir.stmt import DeclareStmt, ForStmt, InstStmt, LetStmt
 from tilekit.ir.text import printer
 from tilekit.ir.text.blocks import Let
-from tilekit.lowir import module_text
+from tilekit.lowir import module_text, scalar, statements
 from tilekit.lowir.nodes import DeclareStmt as LoweredDeclareStmt
-from tilekit.lowir.nodes import IRModule
+from tilekit.lowir.nodes import IRModule, Var
 from tilekit.lowir.printer import Source
 from tilekit.toolchain import messages
 from tilekit.toolchain.nvdisasm import Sass
@@ -61,8 +61,31 @@ def rows_of(subject: Program | IRModule) -> list[Row]:
     if isinstance(subject, Program):
         return [Row(text, _objects(shown), printer.span_of(shown) or text) for text, shown in subject.lines()]
     lines = module_text.to_lines(subject)
-    rows = [Row(x.text, () if x.stmt is None else (x.stmt,), x.text if x.origin is None else x.origin) for x in lines]
-    return [*rows, Row("", (), None)]
+    serves = _first_users(lines)
+
+    def place(line: module_text.Line) -> Hashable:
+        return serves.get(id(line.stmt), line.text) if line.origin is None else line.origin
+
+    return [*(Row(x.text, () if x.stmt is None else (x.stmt,), place(x)) for x in lines), Row("", (), None)]
+
+
+def _first_users(lines: Sequence[module_text.Line]) -> dict[int, int]:
+    """The number of the instruction for which each value is computed that stands at the top of a kernel, by statement.
+
+    It is the first that uses the value; nobody's is the index of the thread.
+    """
+    users: dict[Var, int] = {}
+    found: dict[int, int] = {}
+    for line in reversed([line for line in lines if line.stmt is not None]):
+        stmt, user = line.stmt, line.origin
+        assert stmt is not None
+        values = statements.expressions(stmt)
+        if user is None and isinstance(stmt, LoweredDeclareStmt) and not any(isinstance(e, Var) for e in values):
+            user = users.get(stmt.var)
+            found |= {} if user is None else {id(stmt): user}
+        if user is not None:
+            users |= {part: user for e in values for part in scalar.walk(e) if isinstance(part, Var)}
+    return found
 
 
 def _objects(shown: Any) -> tuple[object, ...]:
@@ -144,7 +167,8 @@ def through_printing(module: Sequence[Row], source: Source) -> Map:
 
 
 _HEAD = "def "
-_PTX_CODE = re.compile(r"\s*(?:@|[a-z_])")
+# also where it stands in a block of its own, as that of inline assembly
+_PTX_CODE = re.compile(r"\s*\{?\s*(?:@|[a-z_])")
 
 
 def through_ptx(ptx: str) -> Map:
