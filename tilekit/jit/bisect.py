@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from tilekit import drivers, textdiff
@@ -226,7 +226,7 @@ class _Search:
         value: Any = self.program
         names = Counter[str]()
         for phase, station in steps:
-            before, text, name = value, text_of(value), LOWER if station is None else station.name
+            before, text, name = value, _text_now(value), LOWER if station is None else station.name
             names[name] += 1
             title = name if names[name] == 1 else f"{name}#{names[name]}"
             try:
@@ -237,7 +237,7 @@ class _Search:
             except Exception as error:  # a pass may be anybody's
                 self.made.append(_Made(phase, title, before, None, station, self._said(error)))
                 return
-            if text_of(before) != text:
+            if _text_now(before) != text:
                 died = "it changes the program that it was given, in place of making another one"
                 self.spoiled = _Made(phase, title, before, None, station, died)
                 self.made.append(self.spoiled)
@@ -346,6 +346,11 @@ class _Search:
         place = None if at is None or self.sources is None else self.sources.locate(at)
         where = "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
         return f"{kind or error.code}: {error.message}{where}"
+
+
+def _text_now(value: object) -> str:
+    """The text of a program or module as it is now: a program remembers its own."""
+    return text_of(replace(value) if isinstance(value, Program) else value)
 
 
 def stations(passes: Sequence[AnyPass], defaults: Sequence[AnyPass]) -> list[_Station[AnyPass]]:
