@@ -52,8 +52,10 @@ test("case 70: of ten thousand random pairs none has a shorter diff", () => {
 
 test("a text of a hundred thousand equal lines is done at once", () => {
   const many = Array<string>(100_000).fill("fma()");
-  const began = performance.now();
-  const found = hunks(many, [...many, ...many]);
-  assert.ok(performance.now() - began < 1000);
+  const twice = [...many, ...many];
+  const began = process.cpuUsage();
+  const found = hunks(many, twice);
+  const { user } = process.cpuUsage(began); // what others do on the machine does not count
+  assert.ok(user < 1_000_000);
   assert.equal(found.length, 1);
 });
