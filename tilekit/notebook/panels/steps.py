@@ -58,16 +58,17 @@ class Steps:
     @staticmethod
     def of(kernel: Kernel, name: str) -> Steps:
         """The steps of a kernel, with the lines of the person; its machine code can be asked for."""
+        made = kernel.compiled
+        if made is None:
+            return Steps(kernel.trace, name, kernel.sources)
+        code, edit = kernel.machine_code, None
 
         def tell(sink: Sink) -> None:
-            importlib.import_module("tilekit.drivers").tell_machine_code(kernel.machine_code, sink)
+            importlib.import_module("tilekit.drivers").tell_machine_code(code, sink)
 
-        made = kernel.compiled
-        if made is None or made.edit is None or made.generated is None:
-            return Steps(kernel.trace, name, kernel.sources, None if made is None else tell)
-        # the machine code of an edited source is not what became of these steps
-        edit = SourceEdit(made.generated.source, made.source, made.edit_state, made.edit.provenance)
-        return Steps(kernel.trace, name, kernel.sources, edit=edit)
+        if made.edit is not None and made.generated is not None:
+            edit = SourceEdit(made.generated.source, made.source, made.edit_state, made.edit.provenance)
+        return Steps(kernel.trace, name, kernel.sources, tell, edit)
 
     @cached_property
     def journal(self) -> str:
@@ -137,10 +138,10 @@ class Steps:
                 sink.end(step.stage, step.name, step.before, step.after, step.seconds)
             else:
                 sink.fail(step.stage, step.name, step.error)
-        if self._is_to_the_end and self._tell_machine_code is not None:
-            self._tell_machine_code(sink)
         if (edit := self._edit) is not None:
             sink.edited(edit.generated, edit.compiled, edit.state, edit.path)
+        if self._is_to_the_end and self._tell_machine_code is not None:
+            self._tell_machine_code(sink)
         sink.done(None)
         recording.close()
         return recording.run, lines.heard
