@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import shutil
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -220,6 +221,17 @@ def test_case_86_without_a_terminal_the_steps_are_listed(tmp_path):
     head, *steps = done.stdout.splitlines()
     assert head.startswith("matmul · 2 steps, 2 changed it")
     assert [line.rpartition("  ")[0] for line in steps] == ["00 tile/a  changed +1 -1", "01 tile/b  changed +1 -0"]
+
+
+def test_a_reader_that_has_read_enough_is_no_error():
+    folder = traced(("k", chain("\n" * 100_000, "x\n" * 100_000)))
+    command = [sys.executable, "-m", "tilekit", "trace", "blame", "a", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as blame:
+        assert blame.stdout is not None and blame.stderr is not None
+        blame.stdout.readline()
+        blame.stdout.close()
+        assert blame.stderr.read() == ""
+        assert blame.wait(60) == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- render

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,10 @@ def main(arguments: Sequence[str]) -> int:
         return options.do(options)
     except TilekitError as error:
         print(error.to_ansi() if sys.stderr.isatty() else error.to_text(), file=sys.stderr)
+    except BrokenPipeError:
+        # whoever reads has read enough, and is not to hear of it when stdout is flushed either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SAME
     except OSError as error:
         print(f"tilekit trace: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
     return ERROR
