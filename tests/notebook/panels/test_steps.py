@@ -129,3 +129,19 @@ def test_the_steps_of_a_kernel_begin_at_the_persons_lines_and_go_on_to_machine_c
     *_, ptx, ptxas = whole.steps
     assert (ptx.base_phase, ptxas.base_phase) == ("ptx", "ptxas") and ptxas.notes["ptxas"]["registers"] > 0
     assert '"key":"absent"' in whole.journal and "pip install nvidia-cuda-nvdisasm" in whole.journal
+
+
+def test_the_machine_code_of_an_edit_comes_from_the_edited_source():
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs pip install 'tilekit[cuda]'")
+    handle = Increment()
+    handle.compile(tilekit.spec(float32, (32,)), device="cpu")
+    kernel = handle.kernels[-1]
+    kernel.recompile(kernel.source.replace("1.0f", "9.0f"))
+    try:
+        whole = Steps.of(kernel, "Increment").to_the_end()
+    finally:
+        kernel.revert()
+    codegen, ptx = (next(step for step in whole.steps if step.base_phase == phase) for phase in ("codegen", "ptx"))
+    assert codegen.source is not None and ptx.before == codegen.source.compiled
+    assert codegen.notes["lines_of_edit"]["to"] == ptx.before == ptx.notes["lines"]["from"]
+    assert any("0f41100000" in line for line in whole.sides(ptx)[1])  # 9.0
