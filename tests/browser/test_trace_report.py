@@ -134,7 +134,10 @@ def lines_shown(there, side: str) -> list[str]:
 
 
 def fragment(there) -> str:
-    return there.evaluate("() => location.hash")
+    """The fragment of the address, which follows what is shown."""
+    return there.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(() => done(location.hash)))))"
+    )
 
 
 def pressed(there, name: str) -> bool:

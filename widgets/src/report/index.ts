@@ -38,19 +38,26 @@ function chunks(): Chunk[] {
 async function open(): Promise<void> {
   const journal = await unpacked(chunks());
   let said = location.hash;
-  const onPlace = (fragment: string): void => {
-    said = `#${fragment}`;
+  let isAwaited = false;
+  // the browser takes its time over an address: it comes after what is shown
+  const say = (): void => {
+    isAwaited = false;
     try {
       history.replaceState(null, "", said);
     } catch {
       // a page that stands in another one has no address of its own
     }
   };
+  const onPlace = (fragment: string): void => {
+    said = `#${fragment}`;
+    if (!isAwaited) requestAnimationFrame(() => setTimeout(say));
+    isAwaited = true;
+  };
   const viewer = new Viewer(journal, { keysOf: document, onPlace, tools: [theme] }, new AbortController().signal);
   document.body.append(viewer.root);
   viewer.show(location.hash);
   addEventListener("hashchange", () => {
-    if (location.hash !== said) viewer.show(location.hash);
+    if (location.hash !== said && !isAwaited) viewer.show(location.hash);
   });
 }
 

@@ -190,9 +190,10 @@ export class DiffView {
     const here = this.#found && places.findIndex(({ side, line }) => side === this.#found!.place.side && line === this.#found!.place.line);
     const at = direction === 0 || here === undefined ? 0 : (here + direction + places.length) % Math.max(places.length, 1);
     const place = places[at];
+    const wasMarked = this.#found !== undefined;
     this.#found = place && { place, needle };
     if (!place) {
-      this.#pane.repaint();
+      if (wasMarked) this.#pane.repaint();
       return { at: 0, of: 0 };
     }
     this.reveal(place.side, place.line);
@@ -203,7 +204,9 @@ export class DiffView {
 
   /** Light lines up, as those that another line came from. */
   light(side: Side, lines: Iterable<number>): void {
-    this.#lit = { ...this.#lit, [side]: new Set(lines) };
+    const lit = new Set(lines);
+    if (!lit.size && !this.#lit[side].size) return;
+    this.#lit = { ...this.#lit, [side]: lit };
     this.#pane.repaint();
   }
 

@@ -305,7 +305,9 @@ export class Viewer {
     this.#nameIs(step);
     const [before, after] = this.#texts(step);
     const isTranslation = languages[0] !== languages[1] || isTooLarge;
-    this.#drawBalance(before, isTranslation ? null : after);
+    const { end } = step;
+    if (end && end.add !== null && !from && !isEdit) this.#sayBalance(end.add, end.del!);
+    else this.#drawBalance(before, isTranslation ? null : after);
     const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
     this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
     this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
@@ -324,9 +326,12 @@ export class Viewer {
   #drawBalance(before: readonly string[], after: readonly string[] | null): void {
     const found = after === null ? [] : hunks(before, after);
     const count = (side: "removed" | "added"): number => found.reduce((sum, hunk) => sum + hunk[side].stop - hunk[side].start, 0);
-    this.#balance.replaceChildren(
-      ...(found.length ? [el("span", "tk-pill tk-added", [`+${count("added")}`]), el("span", "tk-pill tk-removed", [`−${count("removed")}`])] : []),
-    );
+    this.#sayBalance(count("added"), count("removed"));
+  }
+
+  #sayBalance(added: number, removed: number): void {
+    const pills = [el("span", "tk-pill tk-added", [`+${added}`]), el("span", "tk-pill tk-removed", [`−${removed}`])];
+    this.#balance.replaceChildren(...(added || removed ? pills : []));
   }
 
   #nameIs(step: Step): void {
