@@ -6,9 +6,11 @@ import random
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
 
 from tests import filecheck
-from tilekit import drivers, target
+from tests.ir.strategies import programs
+from tilekit import drivers, target, textdiff
 from tilekit.diag import PassError
 from tilekit.events import Stage
 from tilekit.ir.functors import IRRewriter
@@ -328,6 +330,24 @@ def test_a_heading_of_the_diff_names_the_methods():
 def test_what_no_visit_changed_is_said_of_the_pass():
     step, _ = run(ByHandPass())
     assert told(step) == [[("store_global(h, b, offsets=[i32(0)], dims=[0])", "process_program")], []]
+
+
+@settings(max_examples=15)
+@given(programs())
+def test_every_change_to_a_random_program_is_said_of_a_method(prog):
+    recorder = Recorder()
+    watched = Pipeline(tuple(replace(name, each) for name, each in DEFAULT.items())).applied_to(get_default_passes())
+    made = run_passes(prog, watched, recorder)
+    assert str(made) == str(run_passes(prog, get_default_passes()))
+    for step in recorder.steps:
+        before, after_ = step.before_text.split("\n"), step.after_text.split("\n")
+        visits = step.notes["visits"]
+        gone, came = ({line for line, _ in visits[side]} for side in ("before", "after"))
+        for hunk in textdiff.hunks(before, after_):
+            assert gone & set(hunk.removed) or came & set(hunk.added)
+
+
+DEFAULT = {each.name: each for each in get_default_passes()}
 
 
 def test_a_pass_that_changes_nothing_returns_its_argument_and_says_of_no_line():
