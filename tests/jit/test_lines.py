@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which line comes from which, on the whole way from the lines of a person to machine code."""
 
+import doctest
 import linecache
 import random
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from tilekit import float16, float32
 from tilekit.diag import ArgumentError, ToolchainError
 from tilekit.ir.prog import Program
 from tilekit.jit import lines
+from tilekit.jit.instantiated import InstantiatedScript
 from tilekit.jit.kernel import Kernel
 from tilekit.lowir.nodes import IRModule
 from tilekit.toolchain import toolkit
@@ -234,3 +236,8 @@ def test_the_maps_of_a_step_are_as_long_as_the_text_that_it_made(matmul):
             assert found is not None and len(found) == len(step.after_text.split("\n")), step.name
             assert maps.text_of(step.after) == step.after_text
     assert any(isinstance(step.before, Program) and isinstance(step.after, IRModule) for step in steps)
+
+
+def test_the_example_of_the_documentation_runs():
+    (example,) = doctest.DocTestFinder().find(InstantiatedScript.lines, "lines", globs={})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0
