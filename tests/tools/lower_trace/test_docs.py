@@ -23,8 +23,10 @@ def test_the_code_on_the_page_runs(tmp_path):
 
 
 def test_the_page_has_every_variable():
-    named = set(re.findall(r"^\| `TL_(LOWER_TRACE\w*)` \|", PAGE, re.MULTILINE))
-    assert named == {config.TRACE, f"{config.TRACE}_DIR", *(f"{config.TRACE}_{name}" for name in settings._READ)}
+    named = set(re.findall(r"^\| `(TL_LOWER_TRACE\w*)` \|", PAGE, re.MULTILINE))
+    ours = [f"TL_{config.TRACE}", *(f"TL_{config.TRACE}_{name}" for name in ["DIR", *settings._READ])]
+    options = [name for _, option in config.OPTIONS.values() for name in option.variables if "TL_LOWER_TRACE" in name]
+    assert sorted(named) == sorted([*ours, *options])
 
 
 def test_the_page_has_every_word():
