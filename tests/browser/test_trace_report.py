@@ -136,7 +136,8 @@ def lines_shown(there, side: str) -> list[str]:
 def fragment(there) -> str:
     """The fragment of the address, which follows what is shown."""
     return there.evaluate(
-        "() => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(() => done(location.hash)))))"
+        "() => new Promise(done =>"
+        " requestAnimationFrame(() => setTimeout(() => setTimeout(() => done(location.hash)))))"
     )
 
 
