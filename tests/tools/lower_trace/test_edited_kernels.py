@@ -332,3 +332,26 @@ def test_case_51_an_edited_program_keeps_the_places_of_the_cell(trace: Trace) ->
     edited, _ = ran(trace)
     line = next(number for number, text in enumerate(edited.source.split("\n"), 1) if "7.0f" in text)
     assert edited.span_of_line(line) == kernel.span_of_line(line) is not None
+
+
+def test_case_51_a_conflict_of_an_edited_program_may_be_an_error(trace: Trace) -> None:
+    ran(trace)
+    file = trace.tile("layout_inference")
+    edit(file, "f32(2.0)", "f32(7.0)")
+    trace.policy = Policy.ERROR
+    with pytest.raises(EditConflict) as caught:
+        ran(trace, 5.0)
+    assert f"{file} was edited, and what layout_inference made has changed since" in str(caught.value)
+    assert "f32(7.0)" in file.read_text()
+
+
+def test_case_51_a_merge_that_does_not_parse_is_a_conflict(trace: Trace) -> None:
+    ran(trace)
+    file = trace.tile("layout_inference")
+    edit(file, "@kernel(", "@colonel(")
+    trace.policy = Policy.MERGE
+    kernel, value = ran(trace, 5.0)
+    assert (value, kernel.patched, kernel.edit_state) == (5.0, False, "CONFLICT")
+    both = file.with_name(f"{file.name}.conflict").read_text()
+    assert "@colonel(" in both and "f32(5.0)" in both
+    assert "@colonel(" in file.with_name(f"{file.name}.bak").read_text()

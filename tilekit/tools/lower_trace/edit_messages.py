@@ -76,5 +76,5 @@ def _about_working(tag: Tag, plan: Plan, names: Names, places: Mapping[str, Path
 def _about_conflict(working: Path, generated: str, places: Mapping[str, Path]) -> str:
     backup, baseline, marked = (places.get(suffix) for suffix in (".bak", ".original.bak", ".conflict"))
     recover = f"; recover it with: diff {baseline} {backup}" if baseline is not None else ""
-    both = f"; both sides are marked in {marked}" if marked is not None else ""
+    both = f"; both sides are in {marked}" if marked is not None else ""
     return f"{working}: it and {generated} have both changed; the edit is in {backup} now{recover}{both}"

@@ -261,10 +261,10 @@ def _conflict(found: Found, working: Readable, generated: str) -> Plan:
 
 def _merged(found: Found, working: Readable, baseline: str, generated: str, judge: Judge) -> Plan:
     result = merge(baseline, working.text, generated, SIDES)
-    if result.conflicts:
+    patched = _patched(Tag.MERGED, generated, result.text, judge)
+    if result.conflicts or patched.tag is Tag.UNREADABLE:
         plan = _conflict(found, working, generated)
         return replace(plan, backups={**plan.backups, ".conflict": result.text.encode()})
-    patched = _patched(Tag.MERGED, generated, result.text, judge)
     if not patched.edited:
         return patched
     return replace(

@@ -286,7 +286,7 @@ class EditFolder:
     def _conflict(self) -> EditConflict:
         return EditConflict(
             "TK422",
-            f"{self.working} was edited, and the generated source has changed since",
+            f"{self.working} was edited, and {self._names.generated} has changed since",
             notes=[f"the edit is based on {self.original}", f"what is generated now is in {self.latest}"],
             help=f"bring the change into {self.working.name}, then copy {self.latest.name} over {self.original.name}",
             data={"tag": Tag.REFUSED, "path": str(self.working)},
