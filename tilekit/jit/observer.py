@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,9 +69,10 @@ class Tracer(Protocol):
 
 _observers: list[Observer] = []
 _listeners: list[Listener] = []
-# each with a number of its own, the innermost one last
-_tracers: list[tuple[int, Tracer]] = []
+# each with a number of its own, the innermost one last; a tuple, which other threads may look at while it is replaced
+_tracers: tuple[tuple[int, Tracer], ...] = ()
 _numbers = itertools.count(1)
+_changing = threading.Lock()
 
 
 def listen(listener: Listener) -> None:
@@ -85,28 +87,39 @@ def unlisten(listener: Listener) -> None:
 
 def trace(tracer: Tracer, *, outermost: bool = False) -> None:
     """Tell `tracer` of every kernel from now on, but while there is one inside of it."""
-    _tracers.insert(0 if outermost else len(_tracers), (next(_numbers), tracer))
+    global _tracers
+    with _changing:
+        new = ((next(_numbers), tracer),)
+        _tracers = new + _tracers if outermost else _tracers + new
 
 
 def trace_anew(tracer: Tracer) -> None:
     """What it has heard of so far, it shall hear of again."""
-    _tracers[:] = [(next(_numbers) if other is tracer else number, other) for number, other in _tracers]
+    global _tracers
+    with _changing:
+        _tracers = tuple((next(_numbers) if other is tracer else number, other) for number, other in _tracers)
 
 
 def untrace(tracer: Tracer) -> None:
     """Tell it no more."""
-    _tracers[:] = [(number, other) for number, other in _tracers if other is not tracer]
+    global _tracers
+    with _changing:
+        _tracers = tuple((number, other) for number, other in _tracers if other is not tracer)
 
 
 def tracer() -> Tracer | None:
     """Who hears now of what its `wants` says; None if nobody does."""
-    return _tracers[-1][1] if _tracers else None
+    innermost = _tracers[-1:]
+    return innermost[0][1] if innermost else None
 
 
 def tracing(script: str | None = None) -> int:
     """The number of who hears now of the kernels of this script, or of any; 0 if nobody does."""
-    number, tracer = _tracers[-1] if _tracers else (0, None)
-    return number if tracer is not None and (script is None or tracer.wants(script)) else 0
+    innermost = _tracers[-1:]
+    if not innermost:  # each launch asks
+        return 0
+    number, tracer = innermost[0]
+    return number if script is None or tracer.wants(script) else 0
 
 
 def is_over(tracing: int) -> bool:
@@ -121,8 +134,7 @@ def listening(kernel: Identity, *, cached: bool, sources: Sources | None = None)
     Who traces is shown the functions that the kernel was made from.
     """
     found = [listener(kernel) for listener in _listeners]
-    if tracing(kernel.script):
-        found.append(_tracers[-1][1].sink(kernel, cached=cached))
+    found += [tracer.sink(kernel, cached=cached) for _, tracer in _tracers[-1:] if tracer.wants(kernel.script)]
     sinks = tuple(sink for sink in found if sink is not None)
     if sources is not None:
         Fanout(sink for sink in sinks if sink.traces).note("sources", sources)
