@@ -235,6 +235,9 @@ def _build(
     if known is not None and not told.texts:
         return replace(known, recorder=recorder)
     key = compiled.key_of_program(text, {**options, **told.texts})
+    if told.texts:
+        edited = ", ".join(map(compiled.tile_edit, told.texts))
+        options = {**options, "edited": edited, "generated": compiled.key_of_program(text, options)}
     entry = cache.lookup(key) if told.texts else None
     if entry is not None:
         return replace(compiled.of_entry(entry, cached=True, recorder=recorder), tile_edits=tuple(told.texts))

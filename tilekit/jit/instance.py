@@ -280,8 +280,8 @@ class JitInstance:
 
     def _record(self, kernel: Kernel, number: int, restart: Restart) -> None:
         """Leave in `scripts/` what a person may want to know."""
-        if kernel.compiled is not None:
-            self.describe(kernel.machine, restart, number, kernel.compiled.entry.key)
+        if kernel.generated is not None:
+            self.describe(kernel.machine, restart, number, kernel.generated.entry.key)
 
     def describe(self, machine: Machine, restart: Restart, number: int, key: str) -> None:
         """Leave in `scripts/` what a person may want to know, and a link from a schedule to its program."""

@@ -276,6 +276,7 @@ def test_case_51_the_key_holds_the_edited_program(trace: Trace) -> None:
         kernel, value = ran(trace)
         assert value == factor
         assert b"tilekit: patched" in kernel.compiled.entry.files[compiled.LIBRARY]
+        assert f"edited = edits/{file.name}\n" in kernel.compiled.entry.text(compiled.OPTIONS)
         keys.add(kernel.compiled.entry.key)
     assert len(keys) == 2 and kernel.cached
     assert ran(None)[1] == 2.0
