@@ -302,5 +302,6 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "trace_200_passes": trace.synthetic,
     "trace_20_mb_s": trace.large,
     "trace_matmul": trace.matmul,
+    "trace_page": trace.page,
     "trace_off": trace.off,
 }

@@ -101,6 +101,48 @@ def large() -> dict[str, float]:
     return report.spread(found)
 
 
+def page() -> dict[str, Any]:
+    """The page of such a pipeline in Chromium, in milliseconds: its first paint, a pass to the next, any two passes."""
+    from tests.browser import lab
+    from tests.tools.lower_trace.synthetic import compile_with, pipeline
+    from tilekit.config import TraceMode
+    from tilekit.tools.lower_trace import run
+    from tilekit.tools.lower_trace.settings import Settings
+
+    press = """key => {
+        const start = performance.now();
+        document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+        return performance.now() - start;
+    }"""
+    first_paint = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    with tempfile.TemporaryDirectory() as folder, lab.chromium() as browser:
+        opened = run.open_run(Settings(TraceMode.HTML, Path(folder)), [], print)
+        compile_with(opened.recording.compile("kernel"), pipeline(200, 3000, 0))
+        opened.recording.close()
+        assert opened.page is not None
+        painted: list[float] = []
+        for _ in range(REPEAT):
+            view = browser.new_page()
+            view.goto(f"{opened.page.as_uri()}#p=0")
+            view.wait_for_selector(".tk-trace[data-ms]")
+            painted.append(view.evaluate(first_paint))
+        keys = [view.evaluate(press, "j") for _ in range(60)]
+        view.evaluate("() => { location.hash = 'p=3'; }")
+        view.wait_for_selector(".tk-trace[data-shown='3']")
+        view.evaluate(press, "x")
+        pairs: list[float] = []
+        for _ in range(10):  # one comparison, and away from it
+            view.evaluate(press, "J")
+            pairs.append(view.evaluate(press, "x"))
+        nodes = view.evaluate("() => document.querySelectorAll('*').length")
+    return {
+        "first_paint_ms": report.spread(painted),
+        "key_ms": report.spread(keys),
+        "any_two_ms": report.spread(pairs),
+        "nodes": nodes,
+    }
+
+
 def matmul() -> dict[str, Any]:
     """A pipelined matmul in f16 for sm_90a: its compile with a trace that makes a page, over that without one.
 

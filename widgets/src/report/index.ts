@@ -56,8 +56,9 @@ async function open(): Promise<void> {
   const viewer = new Viewer(journal, { keysOf: document, onPlace, tools: [theme] }, new AbortController().signal);
   document.body.append(viewer.root);
   viewer.show(location.hash);
-  addEventListener("hashchange", () => {
-    if (location.hash !== said && !isAwaited) viewer.show(location.hash);
+  addEventListener("hashchange", ({ newURL }) => {
+    const { hash } = new URL(newURL);
+    if (hash !== said) viewer.show(hash);
   });
 }
 

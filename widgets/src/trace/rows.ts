@@ -97,11 +97,17 @@ function change(step: Step): HTMLElement {
   return el("span", "tk-pass-word", [words[status]]);
 }
 
+export function wordsOf({ a, b, isSame }: Pair): string {
+  if (!a || !b) return a ? "only in A" : "only in B";
+  if (a.isBroken !== b.isBroken) return a.isBroken ? "failed in A" : "failed in B";
+  return isSame ? "same result" : "results differ";
+}
+
 /** A step of two compiles: whether its results are the same, or which of the two has it. */
 function pairRow(pair: Pair, index: number, isFirstOther: boolean): Row {
   const draw = (): HTMLElement => {
     const step = (pair.a ?? pair.b)!;
-    const words = pair.isSame ? "same result" : !pair.a ? "only in B" : !pair.b ? "only in A" : "results differ";
+    const words = wordsOf(pair);
     const sign = pair.isSame ? "=" : !pair.a ? "+" : !pair.b ? "−" : "≠";
     return el(
       "div",

@@ -19,7 +19,7 @@ import { type Place, read, written } from "./link.ts";
 import { Links } from "./links.ts";
 import { onPaper } from "./paper.ts";
 import { Blame, type Comparison, compared, opening } from "./queries.ts";
-import { keyOf, pairKey, pairRows, stepRows, summary } from "./rows.ts";
+import { keyOf, pairKey, pairRows, stepRows, summary, wordsOf } from "./rows.ts";
 import { Side } from "./side.ts";
 
 export interface Host {
@@ -311,15 +311,19 @@ export class Viewer {
     const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
     this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
     this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
-    const labels: [string, string] = from
-      ? [`${from.number} ${from.name}`, `${step.number} ${step.name}`]
-      : isEdit
-        ? ["generated", "compiled"]
-        : [step.giver?.name ?? "as written", step.name];
+    const labels = this.#labels(step, after === null);
     const origins = from ? undefined : (step.notes.get("lines") as LineMap | undefined)?.map;
     this.#diff.show({ before, after, languages, labels, isTranslation, origins });
     this.#drawBlame(step);
     this.#spoken.textContent = `${step.number} ${step.name}: ${step.words}`;
+  }
+
+  #labels(step: Step, isAlone: boolean): [string, string] {
+    const from = this.#against;
+    if (from) return [`${from.number} ${from.name}`, `${step.number} ${step.name}`];
+    if (this.#showsEdit(step)) return ["generated", "compiled"];
+    if (isAlone) return [step.isBroken ? `what ${step.name} was given` : `${step.name}: ${step.words}`, ""];
+    return [step.giver?.name ?? "as written", step.name];
   }
 
   /** How many lines came and went between two texts that are compared. */
@@ -452,8 +456,9 @@ export class Viewer {
     const pair = pairs[this.#pair]!;
     const step = (pair.b ?? pair.a)!;
     this.#nameIs(step);
-    this.#word.textContent = pair.isSame ? "the same in both" : !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : "the results differ";
-    this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()));
+    this.#word.textContent = !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : wordsOf(pair);
+    const broken = [pair.a, pair.b].filter((one) => one?.isBroken).map((one) => errorBox(one!, (culprit) => this.#go(culprit))!);
+    this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()), ...broken);
     const name = (side: string, one: Step): string => `${side} ${one.number} ${one.name}`;
     const labels: [string, string] = pair.a && pair.b ? [name("A", pair.a), name("B", pair.b)] : [name(pair.a ? "A" : "B", step), ""];
     const before = this.journal.lines((pair.a ?? step).after);
