@@ -3,12 +3,13 @@
 
 import doctest
 import json
+from random import Random
 
 import pytest
 import torch
 
 import tilekit as tilus
-from tests.jit import wrong_passes
+from tests.jit import mutants, wrong_passes
 from tests.kernels.machines import scheduled
 from tests.kernels.matmul import scripts
 from tilekit import config, float32, int32, target
@@ -127,6 +128,30 @@ def test_case_89_a_pass_that_is_right_is_not_blamed():
         found = SHARED.bisect(*product())
     assert found.outcome is Outcome.GOOD
     assert ("rebuild", "right") in [(step.name, step.word) for step in found.steps]
+
+
+NAMES = [each.name for each in get_default_passes()]
+PLACES = [f"{name}#{NAMES[:i].count(name) + 1}" for i, name in enumerate(NAMES)]
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(120))
+def test_case_89_a_pass_that_changes_anything_is_named_or_has_done_no_harm(number):
+    rng = Random(number)
+    kernel, arguments = rng.choice([(SHARED, product), (PIPELINED, product), (Sums(), summed)])
+    mutant = mutants.MutantPass(rng.randrange(10**6))
+    given, place = arguments(), rng.choice(PLACES)
+    with tilus.passes(after(place, mutant)):
+        found = kernel.bisect(*given)
+        if found.outcome is Outcome.GOOD:
+            kernel(*given)
+    if found.outcome is Outcome.GOOD:
+        right = arguments()
+        kernel(*right)
+        assert torch.equal(given[-1], right[-1]), f"{mutant.did} after {place}"
+    else:
+        assert found.culprit == "mutant", f"{mutant.did} after {place}\n{found}"
 
 
 class Reversed(tilus.Script):
