@@ -217,3 +217,11 @@ def test_a_heading_names_the_methods_of_its_lines_in_their_order():
     assert [line for line in textdiff.unified(before, after, 1) if line.startswith("@@")] == [
         heading.rpartition("@@")[0] + "@@" for heading in headings
     ]
+
+
+def test_a_line_comes_from_the_one_that_it_is_or_that_was_edited_to_it():
+    before = ["x = load(g, offset=1)", "sync_threads()", "y = mma(a, b, c)"]
+    after = ["# new", "x = load(g, offset=2)", "y = mma(a, b, c)"]
+    assert textdiff.origins(before, after) == [None, 0, 2]
+    assert textdiff.origins(before, before) == [0, 1, 2]
+    assert textdiff.origins([], after) == [None] * 3

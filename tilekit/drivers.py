@@ -183,13 +183,8 @@ def tile_file(number: int, name: str) -> str:
 
 def edited_program(text: str, generated: Program) -> Program:
     """The program of an edited text; lines that it shares with the generated one keep their places in the cell."""
-    old, new = str(generated).split("\n"), text.split("\n")
-    known = generated.line_spans()
-    spans: list[Span | None] = [None] * len(new)
-    for run in textdiff.align(old, new):
-        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
-            spans[run.right : run.right + run.count] = known[run.left : run.left + run.count]
-    return parser.parse_program(text, spans)
+    known, origins = generated.line_spans(), textdiff.origins(str(generated).split("\n"), text.split("\n"))
+    return parser.parse_program(text, [None if line is None else known[line] for line in origins])
 
 
 def build_text(
@@ -339,13 +334,9 @@ def _check_entry(edit: Edited, kernel: str) -> None:
 
 def _carried_lines(generated: CompiledProgram, text: str) -> list[int | None]:
     """The line map of the generated source, carried to the lines of an edited text that it shares with it."""
-    old, new = generated.source.splitlines(), text.splitlines()
     known: list[int | None] = json.loads(generated.line_map)
-    lines: list[int | None] = [None] * len(new)
-    for run in textdiff.align(old, new):
-        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
-            lines[run.right : run.right + run.count] = known[run.left : run.left + run.count]
-    return lines
+    origins = textdiff.origins(generated.source.splitlines(), text.splitlines())
+    return [None if line is None else known[line] for line in origins]
 
 
 def _files(

@@ -88,6 +88,15 @@ def align(before: Sequence[str], after: Sequence[str]) -> list[Run]:
     return runs
 
 
+def origins(before: Sequence[str], after: Sequence[str]) -> list[int | None]:
+    """For each line of the new text the old one that it is or was made of, counted from 0; None for a new one."""
+    found: list[int | None] = [None] * len(after)
+    for run in align(before, after):
+        if run.kind in (Kind.SAME, Kind.EDITED):
+            found[run.right : run.right + run.count] = range(run.left, run.left + run.count)
+    return found
+
+
 def unified(
     before: Sequence[str], after: Sequence[str], context: int = 3, visits: Mapping[str, Any] | None = None
 ) -> list[str]:

@@ -179,12 +179,7 @@ def through_ptx(ptx: str) -> Map:
 
 def through_edit(generated: str, edited: str) -> Map:
     """From which lines of the generated source those of an edited one come."""
-    old, new = generated.split("\n"), edited.split("\n")
-    found: Map = [None] * len(new)
-    for run in textdiff.align(old, new):
-        if run.kind in (textdiff.Kind.SAME, textdiff.Kind.EDITED):
-            found[run.right : run.right + run.count] = range(run.left, run.left + run.count)
-    return found
+    return textdiff.origins(generated.split("\n"), edited.split("\n"))
 
 
 # ------------------------------------------------------------------------------------------------------------- the cell
