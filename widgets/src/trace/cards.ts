@@ -52,7 +52,8 @@ export function editCard({ codegen }: Step): HTMLElement | undefined {
   if (!codegen || (!codegen.tag && !codegen.messages.length)) return undefined;
   const card = el("div", "tk-card");
   if (codegen.tag) card.append(el("span", "tk-pill tk-warned", [codegen.tag]));
-  const words = codegen.messages.length ? codegen.messages.join(" · ") : codegen.path ? `from ${codegen.path}` : "";
+  const said = codegen.messages.map((message) => (codegen.tag && message.startsWith(`${codegen.tag} `) ? message.slice(codegen.tag.length + 1) : message));
+  const words = said.length ? said.join(" · ") : codegen.path ? `from ${codegen.path}` : "";
   card.append(el("span", "", [words]));
   return card;
 }

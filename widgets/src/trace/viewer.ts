@@ -186,7 +186,6 @@ export class Viewer {
       ]),
       this.#balance,
       this.#word,
-      el("span", "tk-grow"),
       ...this.#diff.switches,
       this.#blame,
       this.#columns,
@@ -309,7 +308,7 @@ export class Viewer {
     if (end && end.add !== null && !from && !isEdit) this.#sayBalance(end.add, end.del!);
     else this.#drawBalance(before, isTranslation ? null : after);
     const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
-    this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
+    this.#word.title = this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
     this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
     const labels = this.#labels(step, after === null);
     const origins = from ? undefined : (step.notes.get("lines") as LineMap | undefined)?.map;
@@ -456,7 +455,7 @@ export class Viewer {
     const pair = pairs[this.#pair]!;
     const step = (pair.b ?? pair.a)!;
     this.#nameIs(step);
-    this.#word.textContent = !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : wordsOf(pair);
+    this.#word.title = this.#word.textContent = !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : wordsOf(pair);
     const broken = [pair.a, pair.b].filter((one) => one?.isBroken).map((one) => errorBox(one!, (culprit) => this.#go(culprit))!);
     this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()), ...broken);
     const name = (side: string, one: Step): string => `${side} ${one.number} ${one.name}`;
