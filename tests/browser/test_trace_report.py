@@ -422,6 +422,40 @@ def test_case_81_it_is_of_use_at_nine_hundred_pixels_and_on_paper(open_page, tra
     there.emulate_media(media="screen")
 
 
+def test_case_17_an_edited_source_shows_its_tag_and_what_was_edited(open_page, traced):
+    generated, compiled = "int a;\nint b;", "int a;\nint c;"
+
+    def edited(sink):
+        take(sink, Stage.CODEGEN, "print_module", Program("declare a"), Program(generated))
+        sink.edited(generated, compiled, "PATCHED", "/home/me/codegen.cpp", ["PATCHED from /home/me/codegen.cpp"])
+        sink.done(None)
+
+    file, _ = traced(edited)
+    there = open_page(file)
+    card = there.locator(".tk-card").first
+    assert card.inner_text().split("\n") == ["PATCHED", "from /home/me/codegen.cpp"]
+    assert lines_shown(there, "left") == generated.split("\n")
+    assert lines_shown(there, "right") == compiled.split("\n")
+    assert balance(there) == (1, 1)
+    there.get_by_role("button", name="The program → generated").click()
+    assert lines_shown(there, "left") == ["declare a"]
+    assert lines_shown(there, "right") == generated.split("\n")
+    assert there.locator(".tk-balance .tk-pill").count() == 0
+
+
+def test_case_68_a_text_above_the_cap_is_shown_and_the_page_says_that_it_is_not_compared(
+    open_page, traced, monkeypatch
+):
+    monkeypatch.setattr(journal, "DIFF_CAP", 1000)
+    program = lines_of_ir(200, 19)
+    file, _ = traced(lambda sink: lower(sink, program))
+    there = open_page(file, "#p=1")
+    assert "too large to compare" in there.locator(".tk-what").inner_text()
+    assert lines_shown(there, "left")[:10] == program[:10]
+    assert there.locator(".tk-row .tk-added, .tk-row .tk-removed").count() == 0
+    assert there.locator(".tk-pass[aria-selected=true] .tk-pass-word").inner_text() == "changed"
+
+
 # --- list, filters, keys ----------------------------------------------------------------------------------------------
 
 
