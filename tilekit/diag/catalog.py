@@ -79,6 +79,7 @@ CODEGEN: dict[str, str] = {
     "TK431": "there is no such trace",
     "TK432": "trace has no such step",
     "TK433": "step cannot be run by itself",
+    "TK434": "script fails by itself",
 }
 
 TOOLCHAIN: dict[str, str] = {

@@ -367,6 +367,64 @@ def test_bisect_of_a_script_without_kernels_says_so(capsys, tmp_path):
     assert trace(capsys, "bisect", tmp_path / "nowhere.py")[0] == 2
 
 
+CALLS = """\
+import sys
+import numpy as np
+import tilus
+from tilus import float32
+
+
+class Twice(tilus.Script):
+    def __call__(self, x_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        g = self.global_view(x_ptr, dtype=float32, shape=[32])
+        self.store_global(g, self.load_global(g, offsets=[0], shape=[32]) * 2.0, offsets=[0])
+
+
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("calls", "ends", "says"),
+    [
+        ("", "raise ValueError('no data')", "ValueError: no data\n"),
+        ("", "sys.exit('no data')", "no data\n"),
+        ("Twice()(np.ones(32, np.float32))\n", "assert 1 == 2", "AssertionError\n"),
+        ("Twice()(np.ones(32, np.float32))\n", "sys.exit(3)", "script.py gave up by itself\n"),
+        ("", "def f(:", "SyntaxError: invalid syntax\n"),
+    ],
+)
+def test_bisect_of_a_script_that_fails_by_itself_shows_only_the_script(tmp_path, calls, ends, says):
+    (tmp_path / "script.py").write_text(CALLS + calls + ends)
+    done = process("trace", "bisect", tmp_path / "script.py")
+    assert done.returncode == 2 and says in done.stderr
+    assert "runpy" not in done.stderr and "cli.py" not in done.stderr
+
+
+def test_numbers_that_make_no_sense_are_refused(capsys, tmp_path):
+    for arguments in (["gc", "--keep", "-1"], ["gc", "--limit", "-1"], ["diff", "a", "b", "--context", "-1"]):
+        with pytest.raises(SystemExit):
+            trace(capsys, *arguments)
+        assert "'-1' is no whole number" in capsys.readouterr().err
+    code, _, err = trace(capsys, "gc", tmp_path / "nowhere")
+    assert code == 2 and "there is no folder" in err
+
+
+def test_a_pattern_that_no_kernel_matches_is_said(capsys):
+    place = traced(("f", [("one", "a", "b")]))
+    for arguments in (["view", place], ["diff", place, place], ["find", "b", place], ["blame", "0", place]):
+        code, out, err = trace(capsys, *arguments, "--kernel", "g*")
+        assert (code, out) == (2, "") and "no kernel is called g*" in err and "f" in err
+
+
+def test_a_file_that_is_no_journal_is_not_called_a_damaged_one(capsys, tmp_path):
+    (tmp_path / "my_script.py").write_text("import tilekit\n")
+    code, _, err = trace(capsys, "view", tmp_path / "my_script.py")
+    assert code == 2 and "is no journal" in err and "damaged" not in err
+
+
 # -------------------------------------------------------------------------------------------------------- the page
 
 PAGE = Path(__file__).parents[3] / "docs" / "trace.md"

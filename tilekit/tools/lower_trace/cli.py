@@ -13,9 +13,11 @@ import json
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tilekit import textdiff
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from tilekit.jit.instantiated import InstantiatedScript
 
 SAME, DIFFERS, ERROR = 0, 1, 2
+INTERRUPTED = 130  # as every shell says it
 
 _WHERE = "a journal, the folder of a run, of a script or of all traces, or a page; `:0` behind it is its first compile"
 
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str]) -> int:
         return SAME
     except OSError as error:
         print(f"tilekit trace: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return ERROR
 
 
@@ -89,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "compare what this step made: `17`, `name`, `name#2` or `phase/name`; two of them are compared with each other"
     )
     made.add_argument("--step", action="append", default=[], help=step)
-    made.add_argument("--context", type=int, default=terminal.CONTEXT, help="lines around each change")
+    made.add_argument("--context", type=_count, default=terminal.CONTEXT, help="lines around each change")
     made = verb("find", _find, "say which steps have a text in what they made")
     made.add_argument("text", help="looked for in each line, in capital letters or not")
     where(made)
@@ -112,15 +117,23 @@ def _parser() -> argparse.ArgumentParser:
     made = verb("gc", _gc, "remove the oldest runs; edited sources stay")
     made.add_argument("folder", nargs="?", type=Path, help="the folder of a script, or of all traces")
     made.add_argument(
-        "--keep", type=int, default=shelf.KEEP_RUNS, metavar="RUNS", help="how many runs of a script stay"
+        "--keep", type=_count, default=shelf.KEEP_RUNS, metavar="RUNS", help="how many runs of a script stay"
     )
-    made.add_argument("--limit", type=int, default=shelf.KEEP_BYTES, metavar="BYTES", help="and how many bytes of them")
+    made.add_argument(
+        "--limit", type=_count, default=shelf.KEEP_BYTES, metavar="BYTES", help="and how many bytes of them"
+    )
     made.add_argument("--dry-run", action="store_true", help="list what would go, and remove nothing")
     return parser
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
+
+
 def _blocks(text: str) -> int | str:
-    return text if text == "all" else int(text)
+    return text if text == "all" else _count(text)
 
 
 # ------------------------------------------------------------------------------------------------------- where it is
@@ -160,6 +173,15 @@ def homes(path: Path) -> list[Path]:
     return [each for each in found if (each / shelf.RECORDS).is_dir()]
 
 
+def _of_kernels(pattern: str | None, *places: Place) -> list[Place]:
+    """The compiles that are asked for; with a pattern, there has to be one."""
+    found = [place.matching(pattern) for place in places]
+    if pattern is not None and not any(place.compiles for place in found):
+        names = dict.fromkeys(compile.kernel for place in places for compile in place.compiles)
+        raise TraceError("TK432", f"no kernel is called {pattern}", help=f"the kernels are {', '.join(names)}")
+    return found
+
+
 def _one_step(place: Place, wanted: str) -> Step:
     found = place.steps_named(wanted)
     if not found:
@@ -172,8 +194,7 @@ def _one_step(place: Place, wanted: str) -> Step:
 
 
 def _view(options: argparse.Namespace) -> int:
-    _, place = located(options.where)
-    place = place.matching(options.kernel)
+    (place,) = _of_kernels(options.kernel, located(options.where)[1])
     if options.json:
         return _said(
             {"run": plain.of_run(place.run), "compiles": [plain.of_compile(each) for each in place.compiles]}, SAME
@@ -214,12 +235,13 @@ def _whole_lines(file: Path) -> str:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    a = located(options.a)[1].matching(options.kernel)
+    a = located(options.a)[1]
     if len(options.step) > 2 or (options.b is None and len(options.step) != 2):
         raise TraceError(
             "TK432", "a diff is of two runs, or of two steps", help="tilekit trace diff RUN --step 3 --step 17"
         )
-    b = a if options.b is None else located(options.b)[1].matching(options.kernel)
+    b = a if options.b is None else located(options.b)[1]
+    a, b = _of_kernels(options.kernel, a, b)
     if options.step:
         return _diff_of_steps((a, options.step[0]), (b, options.step[-1]), options)
     return _diff_of_runs(a, b, options)
@@ -291,8 +313,8 @@ def _print_diff(console: Console, lines: Sequence[str]) -> None:
 
 
 def _find(options: argparse.Namespace) -> int:
-    _, place = located(options.where)
-    found = [queries.find(place.run, compile, options.text) for compile in place.matching(options.kernel).compiles]
+    (place,) = _of_kernels(options.kernel, located(options.where)[1])
+    found = [queries.find(place.run, compile, options.text) for compile in place.compiles]
     code = SAME if any(found) else DIFFERS
     if options.json:
         return _said(
@@ -316,8 +338,7 @@ def _told(found: Found) -> list[str]:
 
 
 def _blame(options: argparse.Namespace) -> int:
-    _, place = located(options.where)
-    place = place.matching(options.kernel)
+    (place,) = _of_kernels(options.kernel, located(options.where)[1])
     step = _one_step(place, options.step)
     made = Blame(place.run, place.run.compiles[step.c]).of(step) if step.after is not None else None
     if made is None:
@@ -345,8 +366,8 @@ def _short(step: Step | None) -> str:
 
 
 def _rerun(options: argparse.Namespace) -> int:
-    _, place = located(options.where)
-    step = _one_step(place.matching(options.kernel), options.step)
+    (place,) = _of_kernels(options.kernel, located(options.where)[1])
+    step = _one_step(place, options.step)
     # it brings the compiler, which nothing else here needs
     rerun = importlib.import_module("tilekit.tools.lower_trace.rerun").rerun
     sys.stdout.write(rerun(place.run, place.run.compiles[step.c], step))
@@ -382,16 +403,33 @@ def _bisect(options: argparse.Namespace) -> int:
         if all(each.is_good for each in found):
             raise
         # a kernel that is wrong has stopped the script
-    except SystemExit:
-        pass
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        if ended.code not in (None, 0) and all(each.is_good for each in found):
+            raise TraceError("TK434", f"{script} gave up by itself") from None
+    except Exception as error:
+        if all(each.is_good for each in found):
+            sys.stderr.writelines(traceback.format_exception(type(error), error, _frames_of(script, error)))
+            return ERROR
     if not found:
         raise TraceError("TK432", f"{script} called no kernel{f' like {options.kernel}' if options.kernel else ''}")
     code = SAME if all(each.is_good for each in found) else DIFFERS
     return _said({"kernels": [each.to_json() for each in found]}, code) if options.json else code
 
 
+def _frames_of(script: Path, error: BaseException) -> TracebackType | None:
+    """Where a script raised something, without those who ran it; a script that does not parse has not begun."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != str(script):
+        frames = frames.tb_next
+    return frames
+
+
 def _gc(options: argparse.Namespace) -> int:
     folder: Path = options.folder or settings.resolve().folder
+    if options.folder is not None and not folder.is_dir():
+        raise TraceError("TK431", f"there is no folder {folder}")
     gone = [info for home in homes(folder) for info in shelf.expired(home, options.keep, options.limit)]
     sizes = [info.nbytes() for info in gone]
     if not options.dry_run:

@@ -439,7 +439,8 @@ def read(path: Path) -> Run:
             else:
                 run.feed(entry)
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise JournalError("TK430", f"{path} is damaged in line {number}", data={"path": str(path)}) from error
+            why = "is no journal" if run is None else f"is damaged in line {number}"
+            raise JournalError("TK430", f"{path} {why}", data={"path": str(path)}) from error
     if run is None:
         raise JournalError("TK430", f"{path} holds no journal yet", data={"path": str(path)})
     return run
