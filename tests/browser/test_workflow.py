@@ -75,12 +75,12 @@ def state(notebook: lab.Notebook, verdict: str):
 def test_passes_of_a_kernel_are_walked_by_keys(notebook, artifact):
     open_panel(notebook, "Passes")
     page = notebook.page
-    page.wait_for_selector(".tk-passes[data-ms]")
+    page.wait_for_selector(".tk-trace[data-ms]")
     page.locator(".tk-panel").focus()
-    before = page.locator(".tk-passes").get_attribute("data-shown")
+    before = page.locator(".tk-trace").get_attribute("data-shown")
     page.locator(".tk-grid, .tk-rows").first.click()
     page.keyboard.press("j")
-    page.wait_for_selector(f".tk-passes:not([data-shown='{before}'])")
+    page.wait_for_selector(f".tk-trace:not([data-shown='{before}'])")
     notebook.screenshot(artifact("light.png"))
 
 
@@ -173,7 +173,7 @@ def test_a_rerun_of_the_cell_keeps_open_what_was_open(notebook):
     open_panel(notebook, "Passes")
     run_cell(notebook, 1)
     page.wait_for_function("() => document.querySelectorAll('.tk-bar').length == 1")
-    page.wait_for_selector(".tk-bar[data-open='passes:0'] .tk-passes[data-ms]")
+    page.wait_for_selector(".tk-bar[data-open='passes:0'] .tk-trace[data-ms]")
 
 
 def test_three_kernels_and_a_loop_leave_one_bar_and_two_outputs(open_notebook, artifact):
@@ -201,7 +201,7 @@ def test_the_bar_and_the_panels_are_there_at_once(open_notebook):
         """() => {
             window.seen = {};
             new MutationObserver(() => {
-                for (const name of ['.tk-static > details', '.tk-bar', '.tk-passes[data-ms]', '.tk-source .cm-content'])
+                for (const name of ['.tk-static > details', '.tk-bar', '.tk-trace[data-ms]', '.tk-source .cm-content'])
                     if (!(name in seen) && document.querySelector(name)) {
                         seen[name] = 0;
                         requestAnimationFrame(() => { seen[name] = performance.now(); });
@@ -215,7 +215,7 @@ def test_the_bar_and_the_panels_are_there_at_once(open_notebook):
 
     opened.run_all()
     times = {"bar": painted(".tk-bar") - painted(".tk-static > details")}
-    for panel, place in (("Passes", ".tk-passes[data-ms]"), ("Source", ".tk-source .cm-content")):
+    for panel, place in (("Passes", ".tk-trace[data-ms]"), ("Source", ".tk-source .cm-content")):
         begin = page.evaluate(
             "panel => { const now = performance.now(); document.querySelector(panel).click(); return now; }",
             f"button[aria-label='{panel} of the kernel']",
@@ -228,12 +228,12 @@ def test_the_trace_of_a_kernel_is_a_panel_and_the_file_keeps_its_text(open_noteb
     opened = open_notebook(["%load_ext tilekit", CELL, "scale.trace"])
     opened.run_all()
     page = opened.page
-    page.wait_for_selector(".tk-passes[data-ms]")
+    page.wait_for_selector(".tk-trace[data-ms]")
     page.locator(".tk-line", has_text="passes changed the program").wait_for()
     page.locator(".tk-rows").focus()
-    before = page.locator(".tk-passes").get_attribute("data-shown")
+    before = page.locator(".tk-trace").get_attribute("data-shown")
     page.keyboard.press("j")
-    page.wait_for_selector(f".tk-passes:not([data-shown='{before}'])")
+    page.wait_for_selector(f".tk-trace:not([data-shown='{before}'])")
     opened.screenshot(artifact("light.png"))
     kept = page.evaluate(
         "() => jupyterapp.shell.currentWidget.content.widgets[2].model.sharedModel.getOutputs().map(o => o.data)"

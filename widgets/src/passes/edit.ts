@@ -61,7 +61,6 @@ export class StepEditor {
       this.#area,
       el("footer", "", [this.#status, el("span", "tk-grow"), this.#comparison]),
     ]);
-    this.root.hidden = true;
   }
 
   open(step: string, text: string): void {
@@ -69,7 +68,6 @@ export class StepEditor {
     this.root.setAttribute("aria-label", `Editor of the tile IR after ${step}`);
     this.#area.setAttribute("aria-label", `Tile IR after ${step}. Ctrl-Enter compiles from here, Escape closes`);
     this.#area.value = text;
-    this.root.hidden = false;
     this.#area.focus({ preventScroll: true });
     this.#area.setSelectionRange(0, 0);
   }
@@ -85,7 +83,7 @@ export class StepEditor {
     this.#stop.hidden = busy !== "comparing" || isGone;
     this.root.dataset.state = isBusy ? "busy" : verdict;
     const [first] = markers;
-    if (first && !isBusy && !this.root.hidden) this.#point(first);
+    if (first && !isBusy && this.root.isConnected) this.#point(first);
   }
 
   /** Put the cursor where something is wrong. */

@@ -54,7 +54,7 @@ class PassPanel {
     };
     this.#editor = new StepEditor(requests, signal);
     keepKeys(this.#editor.root, () => false, signal);
-    this.root.append(this.#gone, this.#editor.root);
+    this.root.append(this.#gone);
     this.#line = new KernelLine(model, () => this.#lose(), signal);
     const onMessage = (message: Message, [packed]: DataView[]): void => void this.#open(packed!, message.goes_on);
     const onView = (): void => this.#follow();
@@ -112,12 +112,13 @@ class PassPanel {
     const passes = step.compile.steps.slice(0, step.compile.steps.indexOf(step));
     const pass = name.startsWith(EDIT) ? passes.findLast((one) => one.begin.name === name.slice(EDIT.length)) : step;
     this.#edited = (pass ?? step).begin.seq;
+    this.#gone.after(this.#editor.root);
     this.#editor.open(`${step.number} ${step.name}`, this.#journal.lines(step.after).join("\n"));
     this.#tell();
   }
 
   #closeEditor(): void {
-    this.#editor.root.hidden = true;
+    this.#editor.root.remove();
     this.#edit.focus({ preventScroll: true });
   }
 
