@@ -54,7 +54,15 @@ def test_what_was_never_written_differs_and_nan_agrees_with_nan():
 def test_whole_numbers_must_be_the_same_to_the_last():
     a = torch.tensor([2**60, 5])
     assert agree("n", a, a.clone(), SINGLE) == Agreement(0.0)
-    assert agree("n", a, a + torch.tensor([1, 0]), SINGLE).difference.startswith("n[0] is ")
+    told = agree("n", a, a + torch.tensor([1, 0]), SINGLE).difference
+    assert told.startswith(f"n[0] is {2**60} in place of {2**60 + 1}; 1 of 2")
+
+
+def test_values_that_differ_are_told_apart():
+    b = torch.rand(1, dtype=torch.float64) + 1
+    told = agree("c", b + 2.0**-30, b, 1e-13).difference.split("; ")[0].removeprefix("c[0] is ")
+    mine, other = map(float, told.split(" in place of "))
+    assert mine > other and mine == pytest.approx(other, rel=2e-8)
 
 
 def test_numpy_arrays_and_their_small_floats_are_compared_too():

@@ -66,13 +66,22 @@ def agree(name: str, mine: Any, other: Any, allowed: float) -> Agreement:
         differing += int(off.sum())
         if first is None and off.any():
             at = int(np.argmax(off))
-            first, shown = begin + at, f"{a[at]:.6g} in place of {b[at]:.6g}"
+            first, shown = begin + at, _shown(a[at], b[at])
     if first is None and not error > allowed:
         return Agreement(error)
     # a great many small differences may be too much together
     place = "" if first is None else f"{name}{_index(first, mine.shape)} is {shown}; "
     total = math.prod(mine.shape)
     return Agreement(error, f"{place}{differing:,} of {total:,} elements differ, relative error {error:.2g}")
+
+
+def _shown(mine: Any, other: Any) -> str:
+    """Both values, in as many digits as tell them apart; whole numbers in all of them."""
+    if mine.dtype.kind in "iu" and other.dtype.kind in "iu":
+        return f"{mine} in place of {other}"
+    texts = ((f"{mine:.{digits}g}", f"{other:.{digits}g}") for digits in (6, 9, 17))
+    one, another = next((pair for pair in texts if pair[0] != pair[1]), (str(mine), str(other)))
+    return f"{one} in place of {another}"
 
 
 def _index(flat: int, shape: Sequence[int]) -> str:
