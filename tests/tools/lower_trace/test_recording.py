@@ -18,8 +18,9 @@ from tilekit.diag import LanguageError, Sources, Span
 from tilekit.events import Fanout, Null, Sink, Stage, step
 from tilekit.ir.prog import Program as TileProgram
 from tilekit.tools.lower_trace import journal
+from tilekit.tools.lower_trace.compile_sink import CompileSink
 from tilekit.tools.lower_trace.journal import Status, Step
-from tilekit.tools.lower_trace.recording import CompileSink, Event, Recording
+from tilekit.tools.lower_trace.recording import Event, Recording
 from tilekit.transforms import run_passes
 from tilekit.transforms.base import Pass
 

@@ -17,7 +17,6 @@ from tilekit.jit.kernel import Kernel
 
 if TYPE_CHECKING:  # in earnest it would bring the compiler
     from tilekit.tools.lower_trace.journal import Run, Step
-    from tilekit.tools.lower_trace.recording import Event
     from tilekit.transforms.recorder import Recorder
 
 # what becomes machine code is no text
@@ -73,7 +72,7 @@ class Steps:
     @cached_property
     def journal(self) -> str:
         """What a traced run would have written of this compile."""
-        return "".join(f"{line}\n" for line in self._recorded[1])
+        return self._recorded[1]
 
     @cached_property
     def packed(self) -> bytes:
@@ -119,12 +118,12 @@ class Steps:
         return "\n".join(map(_line, self.steps))
 
     @cached_property
-    def _recorded(self) -> tuple[Run, list[str]]:
-        """The compile as a run of its own, and its lines."""
+    def _recorded(self) -> tuple[Run, str]:
+        """The compile as a run of its own, and its journal."""
         from tilekit.tools.lower_trace.journal import Head
-        from tilekit.tools.lower_trace.recording import Recording
+        from tilekit.tools.lower_trace.recording import Lines, Recording
 
-        lines = _Lines()
+        lines = Lines()
         head = Head(version="", script="", argv=(), cwd="", pid=os.getpid(), rank=None, started="", mode="html")
         recording = Recording(head, [lines], warn=warnings.warn)
         sink = recording.compile(self._kernel)
@@ -144,24 +143,7 @@ class Steps:
             self._tell_machine_code(sink)
         sink.done(None)
         recording.close()
-        return recording.run, lines.heard
-
-
-class _Lines:
-    """Keeps what is recorded."""
-
-    on_disk = False
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def hear(self, event: Event) -> None:
-        self.heard += event.lines
-
-    def close(self) -> None:
-        pass
-
-    let_go = close
+        return recording.run, lines.journal
 
 
 def kind(step: Step) -> str:

@@ -19,9 +19,10 @@ from tilekit.lowir import passes as hidet_passes
 from tilekit.lowir.nodes import Function as HidetFunction
 from tilekit.lowir.nodes import IRModule
 from tilekit.tools.lower_trace import page, run
+from tilekit.tools.lower_trace.compile_sink import CompileSink
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.journal import Run, Step
-from tilekit.tools.lower_trace.recording import CompileSink, Event, Listener, Recording
+from tilekit.tools.lower_trace.recording import Lines, Listener, Recording
 from tilekit.tools.lower_trace.settings import read_mode
 from tilekit.tools.lower_trace.terminal import CONTEXT, Terminal
 from tilekit.transforms import Pass as TilePass
@@ -84,7 +85,7 @@ def lower_trace(
     chosen = read_mode(mode)
     if chosen is TraceMode.OFF:
         raise ArgumentError("TK913", f"mode={mode!r} shows nothing", help="it is one of terminal, html, both")
-    console, lines = Console(), _Lines()
+    console, lines = Console(), Lines()
     terminal: list[Listener] = [Terminal(console, 0, context)] if chosen.prints else []
     recording = Recording(run.new_head(chosen, datetime.now(UTC)), [lines, *terminal], console.say)
     sink = recording.compile(PHASE, phase=PHASE)
@@ -98,29 +99,8 @@ def lower_trace(
         sink.done(None)
         recording.close()
         if chosen.makes_page:
-            _write(Path(html_path), lines.text(), failed)
+            _write(Path(html_path), lines.journal, failed)
     return _results(recording.run, context)
-
-
-class _Lines:
-    """Keeps the lines of the journal."""
-
-    on_disk = False
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def hear(self, event: Event) -> None:
-        self._lines += event.lines
-
-    def text(self) -> str:
-        return "".join(f"{line}\n" for line in self._lines)
-
-    def close(self) -> None:
-        pass
-
-    def let_go(self) -> None:
-        pass
 
 
 def _subject(given: Program | TileFunction | IRModule | HidetFunction) -> Subject:

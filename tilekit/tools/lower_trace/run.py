@@ -22,10 +22,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tilekit.config import TraceMode
-from tilekit.tools.lower_trace import journal, naming, shelf
+from tilekit.tools.lower_trace import failures, journal, naming, shelf
 from tilekit.tools.lower_trace.journal import Head, Run, Step
 from tilekit.tools.lower_trace.page import GrowingPage
-from tilekit.tools.lower_trace.recording import Event, Listener, Recording, why_not
+from tilekit.tools.lower_trace.recording import Event, Listener, Recording
 from tilekit.tools.lower_trace.settings import Settings
 from tilekit.tools.lower_trace.shelf import Shelf
 
@@ -73,7 +73,7 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
         files.append(Shelf(home, path, warn))
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         with contextlib.suppress(Exception):
-            warn(f"the trace is not written: {why_not(error) if isinstance(error, OSError) else error}")
+            warn(f"the trace is not written: {failures.why_not(error) if isinstance(error, OSError) else error}")
     path = path if files else None
     head = replace(head, folder=None if path is None else str(path))
     return RunFolder(Recording(head, [*files, *listeners], warn), home, path)
@@ -128,7 +128,7 @@ def _rank(environment: Mapping[str, str]) -> int | None:
 # -------------------------------------------------------------------------------------------------- what is written
 
 
-class JournalFile:
+class JournalFile(Listener):
     """The journal on the disk: each event is appended at once, so what a process leaves that dies is whole."""
 
     on_disk = True
@@ -154,7 +154,7 @@ class JournalFile:
     let_go = close
 
 
-class Dumps:
+class Dumps(Listener):
     """The text before and after each step, in a folder for each phase, numbered through the run."""
 
     on_disk = True
@@ -171,11 +171,6 @@ class Dumps:
             self._write(event.run, step, step.before, "before", step.languages[0])
         elif event.kind == "pass_end" and step.after is not None:
             self._write(event.run, step, step.after, "after", step.languages[1])
-
-    def close(self) -> None:
-        pass
-
-    let_go = close
 
     def _write(self, run: Run, step: Step, text_id: str, side: str, language: str) -> None:
         folder = self._folder / file_name(step.phase)
@@ -205,7 +200,7 @@ def _bytes(run: Run, text_id: str) -> bytes:
     return run.text(text_id).encode("utf-8", "surrogatepass")
 
 
-class Page:
+class Page(Listener):
     """The page of the run: it grows with each event, and is made compact at the end."""
 
     on_disk = True

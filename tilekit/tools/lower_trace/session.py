@@ -33,9 +33,10 @@ from tilekit.tools.lower_trace.edits import WORKING, Decision, EditFolder, EditS
 from tilekit.tools.lower_trace.settings import NOT_GIVEN, Cached, NotGiven, Settings
 
 if TYPE_CHECKING:
+    from tilekit.tools.lower_trace.compile_sink import CompileSink
     from tilekit.tools.lower_trace.journal import Compile
     from tilekit.tools.lower_trace.page import Framed
-    from tilekit.tools.lower_trace.recording import CompileSink, Listener
+    from tilekit.tools.lower_trace.recording import Listener
     from tilekit.tools.lower_trace.run import RunFolder
 
 UNSCOPED = "unscoped"

@@ -19,7 +19,7 @@ from typing import Any
 
 from tilekit.tools.lower_trace import journal
 from tilekit.tools.lower_trace.journal import Compile, Head, Source, Status, Step
-from tilekit.tools.lower_trace.recording import Event
+from tilekit.tools.lower_trace.recording import Event, Listener
 
 RECORDS = ".run_records"
 # each text of the raw dumps, by its id
@@ -32,7 +32,7 @@ KEEP_BYTES = 500_000_000
 _SUMMARY = "summary.json"
 
 
-class Shelf:
+class Shelf(Listener):
     """Puts a run beside the others of its script, and at its end clears away the oldest."""
 
     on_disk = True
@@ -63,9 +63,6 @@ class Shelf:
         self._write_summary(ended=True)
         remove(expired(self._home))
         write_index(self._home)
-
-    def let_go(self) -> None:
-        pass
 
     def _write_summary(self, *, ended: bool) -> None:
         size = _nbytes(self._path) if ended else None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from tilekit import textdiff
 from tilekit.jit import observer
 from tilekit.tools.lower_trace.console import Console, Style
 from tilekit.tools.lower_trace.journal import Compile, Run, Source, Status, Step
-from tilekit.tools.lower_trace.recording import Event
+from tilekit.tools.lower_trace.recording import Event, Listener
 
 CONTEXT = 3
 STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "@": Style.PLACE}
 
 
-class Terminal:
+class Terminal(Listener):
     """Prints the steps of compiles; of one diff at most `max_lines` lines, or all for 0."""
 
     on_disk = False
@@ -39,12 +40,6 @@ class Terminal:
                 self.diff(event.run.lines(source.generated), event.run.lines(source.compiled))
             case _:
                 pass
-
-    def close(self) -> None:
-        pass
-
-    def let_go(self) -> None:
-        pass
 
     def _begun(self, compile: Compile) -> None:
         about = " · ".join(filter(None, [name_of(compile), compile.target, compile.device]))
@@ -82,7 +77,7 @@ class Terminal:
             self._console.heading(f"… {len(lines) - len(shown)} more", Style.PLACE)
 
 
-class Summaries:
+class Summaries(Listener):
     """Prints a line for each compile, and where its page and its source are."""
 
     on_disk = False
@@ -98,12 +93,6 @@ class Summaries:
             case _:
                 pass
 
-    def close(self) -> None:
-        pass
-
-    def let_go(self) -> None:
-        pass
-
     def _summarize(self, compile: Compile) -> None:
         page = self.page
         if page is not None:
@@ -111,7 +100,8 @@ class Summaries:
             if any(is_said):  # a notebook shows its kernels itself, and a link
                 return
         sources = [step.source.path for step in compile.steps if step.source is not None and step.source.path]
-        places = [*([] if page is None else [page]), *map(Path, sources)]
+        # a source that cannot be written is nowhere
+        places = [*([] if page is None else [page]), *(Path(source) for source in sources if os.path.exists(source))]
         self._console.say(summary(compile))
         if places:
             self._console.say(" · ".join(map(shown, places)))
@@ -136,7 +126,10 @@ def name_of(compile: Compile) -> str:
 
 def shown(path: Path) -> str:
     """A path as short as it can be said."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # it was deleted
+        return str(path)
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
