@@ -79,7 +79,7 @@ def test_an_open_one_says_so_in_one_line_and_its_copies_open_again(open_notebook
     opened = open_notebook(CELLS)
     opened.run_all()
     page = opened.page
-    page.wait_for_selector(".tk-passes[data-ms]")
+    page.wait_for_selector(".tk-trace[data-ms]")
     page.wait_for_selector(".tk-line")
     assert page.locator(".tk-static > details").count() == 0
     page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
