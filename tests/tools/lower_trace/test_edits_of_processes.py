@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.caches import new_cache
-from tilekit.tools.lower_trace import files
+from tilekit.tools.lower_trace import files, journal
 
 SCRIPT = """
 import sys
@@ -100,6 +100,23 @@ def test_case_17_47_50_an_edit_is_for_runs_that_are_traced(script: Script) -> No
     assert script.run(2.0) == ("2.0 False clean True", "")
     printed, said = script.run(2.0, TL_LOWER_TRACE="both")
     assert printed == "7.0 True PATCHED True" and f"PATCHED from {script.working}" in said
+
+
+def test_case_51_an_edited_program_is_a_step_of_the_run_that_went_on_with_it(script: Script) -> None:
+    script.run(2.0, TL_LOWER_TRACE="1")
+    (file,) = script.traced.glob("ir/*_layout_inference.tir")
+    file.write_text(file.read_text().replace("f32(2.0)", "f32(7.0)"))
+    printed, said = script.run(2.0, TL_LOWER_TRACE="1")
+    assert printed == "7.0 True PATCHED False"
+    assert [line for line in said.split("\n") if "PATCHED" in line] == [f"tilekit: PATCHED from {file}"]
+    newest = max(script.traced.glob(".run_records/run_*/journal.jsonl"))
+    (compile,) = journal.read(newest).compiles
+    names = [step.name for step in compile.steps]
+    at = names.index("edit_of_layout_inference")
+    assert names[at - 1] == "layout_inference" and compile.steps[at].changed
+    number = f"{compile.steps[at - 1].index:02d}"
+    assert file.name == f"{number}_layout_inference.tir", "it has the number of the raw dump"
+    assert script.run(2.0) == ("2.0 False clean True", "")
 
 
 def test_case_20_22_24_25_the_environment_says_what_becomes_of_a_conflict(script: Script) -> None:
