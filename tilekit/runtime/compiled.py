@@ -86,11 +86,14 @@ class CompiledProgram:
         """JSON: for each line of the source the line of `program.txt` that it comes from, counted from 0, or null."""
         return self.entry.text(LINES)
 
-    def page(self, name: str, config: Config, make: Callable[[], str]) -> str:
-        """A text about how it was compiled: made once for each program, and kept in the cache beside it."""
+    def page(self, name: str, config: Config, make: Callable[[], str], by: Mapping[str, str] | None = None) -> str:
+        """A text about how it was compiled: made once for each program, and kept in the cache beside it.
+
+        `by` is what makes it, beside the program; left out, it is tilekit.
+        """
         cache = ProgramCache(config.cache_dir, config.cache_limit, "pages")
-        by = fingerprint.compiler(config.cache_dir).pages
-        key = key_of({"page": name, "of": self.entry.key, "by": by})
+        by = {"by": fingerprint.compiler(config.cache_dir).pages} if by is None else by
+        key = key_of({"page": name, "of": self.entry.key, **by})
         found = cache.lookup(key) or cache.publish(key, {name: make().encode()})
         return found.text(name)
 

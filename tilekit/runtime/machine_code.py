@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from tilekit.cache.programs import ProgramCache, key_of
 from tilekit.config import Config, Toolchain
 from tilekit.cpusim.build import INCLUDE
 from tilekit.runtime import compiled
@@ -75,12 +74,9 @@ class MachineCode:
         )
 
     def _kept(self, name: str, make: Callable[[], str]) -> str:
-        cache = ProgramCache(self.config.cache_dir, self.config.cache_limit, "pages")
         by = compiled.toolchain_identity(DeviceKind.CUDA, self.config)
         optimized = str(not self.config.disable_ptxas_opt)
-        key = key_of({"page": name, "of": self.program.entry.key, "by": by, "ptxas_optimization": optimized})
-        found = cache.lookup(key) or cache.publish(key, {name: make().encode()})
-        return found.text(name)
+        return self.program.page(name, self.config, make, {"by": by, "ptxas_optimization": optimized})
 
 
 def options(config: Config, *, keep_ptx: bool = False) -> Options:
