@@ -26,6 +26,7 @@ class Stage(Enum):
 
 
 CLEAN = "clean"  # what is said of a program that nobody edited
+EDIT_OF = "edit_of_"  # how a step begins that is a person's edit of what the pass before it made
 
 
 @dataclass(frozen=True, slots=True)

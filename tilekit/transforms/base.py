@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tilekit.events import BY_HAND, Null, Sink, Stage, step
+from tilekit.events import BY_HAND, EDIT_OF, Null, Sink, Stage, step
 from tilekit.ir.func import Function
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
@@ -54,7 +54,7 @@ def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = BY_HAND, *, c
         prog = each(prog, sink, check=check)
         edited = sink.tile(each.name, prog)
         if isinstance(edited, Program):
-            with step(sink, Stage.TILE, f"edit_of_{each.name}", prog) as underway:
+            with step(sink, Stage.TILE, f"{EDIT_OF}{each.name}", prog) as underway:
                 underway.made(edited)
                 verify(edited)
             prog = edited

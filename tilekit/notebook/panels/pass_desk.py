@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from tilekit.diag import TilekitError
+from tilekit.events import EDIT_OF
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits, TileText
 from tilekit.notebook.panels.at_work import AtWork
@@ -17,8 +18,6 @@ from tilekit.notebook.panels.steps import Steps
 
 if TYPE_CHECKING:
     from tilekit.tools.lower_trace.journal import Step
-
-_EDIT = "edit_of_"  # how a step begins that is a person's edit of what the one before it made
 
 
 class PassDesk(AtWork):
@@ -70,7 +69,7 @@ class PassDesk(AtWork):
             return
         told = self._edits.store_tile(self.kernel, made, text, seen)
         steps = self._show_anew()
-        edited = next((step for step in steps.steps if step.name == f"{_EDIT}{made.name}"), None)
+        edited = next((step for step in steps.steps if step.name == f"{EDIT_OF}{made.name}"), None)
         if edited is not None:
             self._panel.view = f"p={edited.index}"
         state = "PATCHED: every call of this kernel runs the edit" if self.kernel.patched else "nothing is edited"
@@ -104,9 +103,9 @@ class PassDesk(AtWork):
         """What a tile pass made, and the text that stood there when a person began to edit it."""
         steps = self._panel.steps
         tiles = [step for step in steps.steps if self._is_editable(step)]
-        passes = [step for step in tiles if not step.name.startswith(_EDIT)]
+        passes = [step for step in tiles if not step.name.startswith(EDIT_OF)]
         made = max((step for step in passes if step.seq <= seq), key=lambda step: step.seq)
         behind = tiles[tiles.index(made) + 1 :][:1]
-        seen = next((step for step in behind if step.name == f"{_EDIT}{made.name}"), made)
+        seen = next((step for step in behind if step.name == f"{EDIT_OF}{made.name}"), made)
         text, shown = ("\n".join(steps.sides(step)[1]) for step in (made, seen))
         return TileText(1 + passes.index(made), made.name, text), shown
