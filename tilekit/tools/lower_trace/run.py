@@ -179,9 +179,8 @@ class Dumps(Listener):
         place = folder / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
         stored = self._texts / text_id
         for _ in range(_ATTEMPTS):
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # nobody has had this text yet, or it was cleared away just now
+            # nobody has had this text yet, or it was cleared away just now
+            with contextlib.suppress(FileNotFoundError):
                 return self._link(run, text_id, stored, place)
             self._texts.mkdir(exist_ok=True)
             shelf.replace(stored, _bytes(run, text_id), mode=0o444)
