@@ -12,6 +12,7 @@ import type { Side as TextSide } from "./difftext.ts";
 import { FilterBar } from "./filterbar.ts";
 import { BADGES, EVERYTHING, type Filter, listed, step as stepFrom } from "./filters.ts";
 import { Finder } from "./finder.ts";
+import { Header } from "./header.ts";
 import type { Compile, Journal, Step } from "./journal.ts";
 import { helpDialog, KEYS } from "./keys.ts";
 import type { LineMap } from "./lines.ts";
@@ -19,7 +20,7 @@ import { type Place, read, written } from "./link.ts";
 import { Links } from "./links.ts";
 import { onPaper } from "./paper.ts";
 import { Blame, type Comparison, compared, opening } from "./queries.ts";
-import { keyOf, pairKey, pairRows, stepRows, summary, wordsOf } from "./rows.ts";
+import { keyOf, pairKey, pairRows, stepRows, wordsOf } from "./rows.ts";
 import { Side } from "./side.ts";
 
 export interface Host {
@@ -61,9 +62,7 @@ export class Viewer {
   readonly #filters = new FilterBar((filter) => this.#narrow(filter));
   readonly #side: Side;
   readonly #body = el("div", "tk-trace-body");
-  readonly #kernels = select("Kernel");
-  readonly #others = select("Compare with another kernel");
-  readonly #facts = el("span", "tk-dim tk-facts");
+  readonly #header: Header;
   readonly #name = el("span", "tk-current");
   readonly #balance = el("span", "tk-balance");
   readonly #word = el("span", "tk-dim tk-what");
@@ -90,14 +89,17 @@ export class Viewer {
     this.#links = new Links(journal, () => this.#drawLinks(), host.askOn, signal);
     this.#finder = new Finder(journal, this.#diff, (step) => this.#go(step), () => this.#search(), signal);
     this.#side = new Side(this.#body, (key) => this.#choose(key), (filter) => this.#narrow(filter), signal);
+    const tools = [this.#finder.hits, this.#finder.box, ...host.tools, button("?", "Keys and facts (?)", () => this.#toggleHelp())];
+    const choices = {
+      onKernel: (compile?: Compile) => this.#narrow({ compile: compile?.number, phase: undefined }),
+      onOther: (compile?: Compile) => this.#compareWith(compile),
+    };
+    this.#header = new Header(journal, choices, tools, signal);
     this.#body.append(this.#side.element, this.#main());
-    this.root = el("section", "tk-panel tk-trace", [this.#header(), this.#nav(), this.#body, this.#spoken, this.#toast, this.#paper]);
+    this.root = el("section", "tk-panel tk-trace", [this.#header.element, this.#nav(), this.#body, this.#spoken, this.#toast, this.#paper]);
     makeFocusable(this.root, -1);
     keepKeys(host.keysOf, (key, event) => this.#key(key, event), signal);
     keepFocus(this.root, () => this.#diff.viewport, signal);
-    const chosen = ({ value }: HTMLSelectElement): Compile | undefined => (value === "" ? undefined : this.journal.compiles[Number(value)]);
-    this.#kernels.addEventListener("change", () => this.#narrow({ compile: chosen(this.#kernels)?.number, phase: undefined }), { signal });
-    this.#others.addEventListener("change", () => this.#compareWith(chosen(this.#others)), { signal });
     window.addEventListener("beforeprint", () => this.#layOutForPaper(), { signal });
   }
 
@@ -149,30 +151,6 @@ export class Viewer {
 
   // --- parts -----------------------------------------------------------------------------------------------------------
 
-  #header(): HTMLElement {
-    const { compiles, runs } = this.journal;
-    const hasMany = compiles.length > 1;
-    const script = runs.find(({ line }) => line.script)?.line.script;
-    const option = ({ name, number, line }: Compile): HTMLElement => {
-      const words = [name, line.target, line.run > 1 ? `run ${line.run}` : ""].filter(Boolean).join(" · ");
-      return el("option", "", [words], { value: String(number) });
-    };
-    this.#kernels.append(el("option", "", [`All ${compiles.length} kernels`], { value: "" }), ...compiles.map(option));
-    this.#others.append(el("option", "", ["Compare with"], { value: "" }), ...compiles.map(option));
-    const name = compiles[0]?.name ?? "";
-    return el("header", "", [
-      el("span", "tk-title", [script ?? "Passes"]),
-      hasMany ? this.#kernels : el("span", "tk-kernel", [name === script ? "" : name], { title: name }),
-      this.#facts,
-      ...(hasMany ? [this.#others] : []),
-      el("span", "tk-grow"),
-      this.#finder.hits,
-      this.#finder.box,
-      ...this.host.tools,
-      button("?", "Keys and facts (?)", () => this.#toggleHelp()),
-    ]);
-  }
-
   #nav(): HTMLElement {
     return el("nav", "tk-bar-of-filters", [button("☰", "Fold the list away (s)", () => this.#side.fold(), "tk-plain"), this.#filters.tabs, this.#filters.badges]);
   }
@@ -216,7 +194,6 @@ export class Viewer {
 
   #drawFilters(): void {
     const { compile } = this.#filter;
-    this.#kernels.value = compile === undefined ? "" : String(compile);
     this.#filters.show(compile === undefined ? this.#steps : this.journal.compiles[compile]!.steps, this.#filter);
     this.#side.show(this.#filter);
   }
@@ -285,7 +262,8 @@ export class Viewer {
     this.#drawMark();
     this.#links.turnTo(step.compile);
     this.#drawLinks();
-    this.#drawFacts(step.compile);
+    this.#header.show(step.compile, this.#filter.compile, this.#comparison?.b);
+    this.root.setAttribute("aria-label", `Passes of ${step.compile.name}`);
     if (this.#finder.look(step.compile)) this.#drawList();
     this.#finder.here(0);
     this.#isDrawing = false;
@@ -376,14 +354,6 @@ export class Viewer {
     return [this.journal.lines(before), hasOne ? null : this.journal.lines(after)];
   }
 
-  #drawFacts(compile: Compile): void {
-    const { specialization, target, device } = compile.line;
-    const facts = [specialization, target, device, summary(compile)].filter(Boolean).join(" · ");
-    this.#facts.textContent = facts;
-    this.#facts.title = facts;
-    this.root.setAttribute("aria-label", `Passes of ${compile.name}`);
-  }
-
   // --- two steps -------------------------------------------------------------------------------------------------------
 
   /** Mark the shown step; if another one is marked, compare with that. */
@@ -414,7 +384,6 @@ export class Viewer {
   /** Set two compiles beside each other: at a step of theirs, else where they part. */
   #compare(a: Compile | undefined, b: Compile | undefined, at?: Step): void {
     this.#comparison = a && b && a !== b ? compared(a, b) : undefined;
-    this.#others.value = this.#comparison ? String(b!.number) : "";
     if (!this.#comparison) return;
     const { pairs, parting } = this.#comparison;
     const own = pairs.findIndex((pair) => at && (pair.a === at || pair.b === at));
@@ -597,10 +566,4 @@ export class Viewer {
     const title = `${step.compile.name} · ${step.number} ${step.name} · ${this.#word.textContent}`;
     this.#paper.replaceChildren(...onPaper(title, this.#cards.children, ...this.#texts(step), !step.isTranslation || this.#showsEdit(step)));
   }
-}
-
-function select(name: string): HTMLSelectElement {
-  const node = el("select", "tk-select", [], { "aria-label": name, title: name });
-  makeFocusable(node);
-  return node;
 }
