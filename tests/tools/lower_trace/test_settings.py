@@ -152,6 +152,7 @@ def test_a_filter_takes_passes():
         ("", "python"),
         ("/site-packages/pytest/__main__.py", "pytest"),
         ("../../x</script>.py", "script_"),
+        ("/some/where/naïve 矩阵.py", "naïve_矩阵"),
     ],
 )
 def test_a_script_goes_by_its_name(program, name, monkeypatch):

@@ -3,6 +3,8 @@
 
 import pathlib
 import re
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -446,7 +448,7 @@ def test_a_fork_begins_a_run_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["html", "terminal", "both"])
-@pytest.mark.parametrize("place", ["/proc/x", "file/below"])
+@pytest.mark.parametrize("place", ["/proc/x", "file/below", "x" * 300])
 def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_ever(mode, place, tmp_path, capfd):
     (tmp_path / "file").write_text("")
     expected = compiled(scaling(2.0)).source
@@ -458,7 +460,32 @@ def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_
     (warning,) = [line for line in told.err.splitlines() if re.search(r"\(E[A-Z]+\)", line)]
     assert warning.startswith("tilekit: the trace is not written: ") and str(pathlib.Path(place).absolute()) in warning
     assert told.out == "" and ("\n@@ " in told.err) is (mode != "html")
+    assert told.err.count(str(place)) == 1, "no place is named where nothing is"
     assert [compile.status for compile in t.compiles] == ["done", "done"]
+
+
+def test_case_57_a_working_directory_that_was_deleted_keeps_no_script_from_running(tmp_path):
+    (tmp_path / "gone").mkdir()
+    body = "compile(scaling(2.0))\nprint('done')\n"
+    (tmp_path / "my_script.py").write_text(scripts.SCRIPT + body)
+    shell = f"cd gone; rmdir ../gone; exec {sys.executable} {tmp_path}/my_script.py"
+    variables = scripts.environment(TL_LOWER_TRACE="1", TMPDIR=str(tmp_path))
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert f"{tmp_path}/tmp/lower_trace_dir/my_script/report.html" in done.stderr
+    assert (tmp_path / "tmp/lower_trace_dir/my_script/report.html").exists()
+
+
+@pytest.mark.parametrize("folder", ["~nobody_of_this_name/traces", "a b;$x'\"", "ü日本"])
+def test_a_folder_may_have_any_name(tmp_path, folder):
+    scripts.run(tmp_path, "compile(scaling(2.0))", TL_LOWER_TRACE="1", TL_LOWER_TRACE_DIR=folder)
+    assert (tmp_path / folder / "my_script" / "report.html").exists()
+
+
+def test_scripts_in_every_writing_have_folders_of_their_own(tmp_path):
+    for name in ("矩阵", "乘法"):
+        scripts.run(tmp_path, "compile(scaling(2.0))", name=name, TL_LOWER_TRACE="1", TL_LOWER_TRACE_DIR="traces")
+    assert sorted(path.name for path in (tmp_path / "traces").iterdir()) == sorted(["矩阵", "乘法"])
 
 
 # ---------------------------------------------------------------------------------------------------------------- dumps

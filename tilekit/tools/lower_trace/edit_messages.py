@@ -66,7 +66,8 @@ def _about_working(tag: Tag, plan: Plan, names: Names, places: Mapping[str, Path
         case Tag.UNREADABLE:
             return f"{working} {plan.why}: {go_back}"
         case Tag.CANNOT_UPDATE:
-            return f"{working}: cannot update it" + (f", {plan.why}" if plan.why else "")
+            compiled = "" if plan.edited else f": {generated} is compiled"
+            return f"{working}: cannot update it" + (f", {plan.why}" if plan.why else "") + compiled
         case Tag.REFUSED | Tag.PATCHED_INVALID:
             raise AssertionError(f"{tag} is an error")
         case _:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterable
 
 from tilekit.diag import TilekitError
@@ -76,7 +77,7 @@ class EditSink(Null):
         tile_edits = importlib.import_module("tilekit.tools.lower_trace.tile_edits")
         self._passes += 1
         folder = tile_edits.folder_of(self.folder, self._passes, name)
-        if (self.only_edited or prog is self._before) and not folder.working.exists():
+        if (self.only_edited or prog is self._before) and not os.path.exists(folder.working):
             return None  # of what a pass hands on as it is, nobody looks for a file
         folder.is_waited_for = self.folder.is_waited_for
         decision = folder.decide(str(prog), self.policy)

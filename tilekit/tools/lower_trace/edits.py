@@ -169,7 +169,8 @@ class EditFolder:
     def _is_settled(self, generated: str) -> bool:
         """Whether all is as the last run with this text left it: then nothing is written, and nobody kept out."""
         content, now = generated.encode(), edit_table.digest(generated)
-        if State.from_content(files.read(self._state)) != State(now, None, Tag.NONE.value):
+        state = State.from_content(files.read(self._state))
+        if state not in [State(now, None, tag.value) for tag in _CLEAN]:
             return False
         return all(
             isinstance(found := files.read(file), Readable) and found.raw == content
@@ -356,7 +357,7 @@ class EditStore:
 
 def safe_name(name: str) -> str:
     """A name that is one part of a path, visible, and not too long for any file system."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".-")[:60] or "kernel"
+    return re.sub(r"[^\w.-]+", "_", name).lstrip(".-")[:60] or "kernel"
 
 
 def _to_json(kernel: Identity) -> bytes:

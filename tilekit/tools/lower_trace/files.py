@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import secrets
@@ -50,7 +51,8 @@ def read(path: Path) -> Content:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Unreadable(f"cannot be read: {error.strerror}")
+        # where a name is too long, there is no file
+        return None if error.errno == errno.ENAMETOOLONG else Unreadable(f"cannot be read: {error.strerror}")
     # the mode, not os.access: a file marked read-only is respected also by a root that could write it
     return _decoded(raw, read_only=not status.st_mode & 0o222)
 

@@ -23,11 +23,18 @@ def home(folder: Path) -> Path:
     has a name of its own.
     """
     plain = folder / script_name()
-    is_others = any(
-        (run / "report.html").exists() and not (run / "journal.jsonl").exists()
-        for run in (plain / ".run_records").glob("run_*")
-    )
-    return plain.with_name(f"{plain.name}.tilekit") if is_others or "tilelang" in sys.modules else plain
+    is_others = "tilelang" in sys.modules or _is_others(plain)
+    return plain.with_name(f"{plain.name}.tilekit") if is_others else plain
+
+
+def _is_others(home: Path) -> bool:
+    try:
+        return any(
+            (run / "report.html").exists() and not (run / "journal.jsonl").exists()
+            for run in (home / ".run_records").glob("run_*")
+        )
+    except OSError:  # it cannot be read; whoever writes there says so
+        return False
 
 
 def notebook_name() -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -112,7 +113,7 @@ def resolve(
     folder = Path(trace_dir) if trace_dir is not None and os.fspath(trace_dir) else _folder()
     return Settings(
         mode=config.trace_mode() if mode is NOT_GIVEN else read_mode(mode),
-        folder=Path(os.path.abspath(folder.expanduser())),
+        folder=_absolute(folder),
         filter=values["FILTER"] or Filter(),
         cached=values["CACHED"] or Cached.TRACE,
         max_lines=MAX_LINES if values["MAX_LINES"] is None else values["MAX_LINES"],
@@ -139,7 +140,15 @@ def _folder() -> Path:
 def _path(given: str | os.PathLike[str] | NotGiven | None) -> Path | NotGiven | None:
     if given is None or isinstance(given, NotGiven):
         return given
-    return Path(os.path.abspath(os.path.expanduser(given)))
+    return _absolute(given)
+
+
+def _absolute(given: str | os.PathLike[str]) -> Path:
+    path = os.path.expanduser(given)
+    try:
+        return Path(os.path.abspath(path))
+    except OSError:  # the working directory was deleted
+        return Path(tempfile.gettempdir(), path)
 
 
 def _lines(text: str) -> int:
