@@ -25,7 +25,7 @@ class Stage(Enum):
     HOST = "host"
 
 
-CLEAN = "clean"  # what is said of a program that nobody edited
+CLEAN, PATCHED = "clean", "PATCHED"  # what is said of a program that nobody edited, and of one whose edit runs
 EDIT_OF = "edit_of_"  # how a step begins that is a person's edit of what the pass before it made
 
 
@@ -38,7 +38,7 @@ class Edited:
 
     text: str
     provenance: str
-    state: str = "PATCHED"
+    state: str = PATCHED
 
 
 class Sink(Protocol):

@@ -18,7 +18,7 @@ from tilekit.diag import errors
 from tilekit.diag.errors import ArgumentError, KernelError, PassError, TilekitError, ToolchainError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.events import CLEAN, Edited, Fanout, Sink
+from tilekit.events import CLEAN, PATCHED, Edited, Fanout, Sink
 from tilekit.jit import assumed, durations, held, observer, placing, precheck, printing, session
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
@@ -586,7 +586,7 @@ class Kernel:
             made = importlib.import_module("tilekit.drivers").build_from(*given)
         except TilekitError as error:
             raise error.with_sources(self.sources) from error.__cause__
-        self._use(replace(made, edit_state="PATCHED" if made.tile_edits else CLEAN))
+        self._use(replace(made, edit_state=PATCHED if made.tile_edits else CLEAN))
 
     def revert(self) -> None:
         """Run again what the compiler made of the script."""
@@ -604,11 +604,9 @@ class Kernel:
 
     def _use(self, compiled: CompiledProgram | None) -> None:
         self.compiled = compiled
-        self.__dict__.pop("_runner", None)
-        self.__dict__.pop("_fills_in_parts", None)
-        self.__dict__.pop("trace", None)
-        self.__dict__.pop("machine_code", None)
-        self.__dict__.pop("_chain", None)
+        for name, member in vars(Kernel).items():
+            if isinstance(member, cached_property):  # each is of what ran until now
+                self.__dict__.pop(name, None)
         self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
@@ -781,7 +779,7 @@ class Kernel:
         """What the summary says, piece by piece."""
         parts = [self.name, self.machine.target.name, self.where]
         if self.patched:
-            parts.insert(1, "PATCHED" if self.edit_state == "PATCHED" else f"PATCHED ({self.edit_state})")
+            parts.insert(1, PATCHED if self.edit_state == PATCHED else f"{PATCHED} ({self.edit_state})")
         elif self.edit_state != CLEAN:
             parts.insert(1, f"edit {self.edit_state}")
         changed = len(self.changed_passes)

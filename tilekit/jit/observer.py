@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who wants to know what is compiled and launched: a notebook shows it, everybody else does nothing."""
+"""Who wants to know what is called, compiled and launched: a notebook, a trace, a bisection; most often nobody."""
 
 from __future__ import annotations
 

@@ -64,43 +64,40 @@ def cell() -> int:
     return _cells[0]
 
 
-# the changes that hold until somebody sets others, those of each open block, and when each of them began
-_changes: list[tuple[Change, ...]] = [()]
-_begun: list[int] = [0]
+# the changes that hold until somebody sets others, and those of each open block, each with the number of its beginning
+_changes: list[tuple[int, tuple[Change, ...]]] = [(0, ())]
 _next = itertools.count(1)
 
 
 @contextmanager
 def changed_pipeline(changes: Sequence[Change]) -> Iterator[None]:
     """Within the block, kernels are compiled with these changes to the pipeline as well."""
-    _changes.append(tuple(changes))
-    _begun.append(next(_next))
+    _changes.append((next(_next), tuple(changes)))
     try:
         yield
     finally:
         _changes.pop()
-        _begun.pop()
 
 
 def set_pipeline_changes(changes: Sequence[Change]) -> None:
     """Let these changes to the pipeline hold from now on, in place of those that were set before."""
-    _changes[0] = tuple(changes)
-    _begun[:] = [next(_next) for _ in _begun]
+    of_blocks = [each for _, each in _changes[1:]]
+    _changes[:] = [(next(_next), each) for each in (tuple(changes), *of_blocks)]
 
 
 def standing_changes() -> tuple[Change, ...]:
     """The changes to the pipeline that hold outside of blocks."""
-    return _changes[0]
+    return _changes[0][1]
 
 
 def pipeline_changes() -> tuple[Change, ...]:
     """Every change to the pipeline that holds now."""
-    return tuple(itertools.chain(*_changes))
+    return tuple(change for _, changes in _changes for change in changes)
 
 
 def moment() -> tuple[Target | None, int, int, int]:
     """The target, the cell, who traces, the pipeline: as long as they stay, the same call finds the same kernel."""
-    return _chosen[-1], _cells[0], observer.tracing(), _begun[-1]
+    return _chosen[-1], _cells[0], observer.tracing(), _changes[-1][0]
 
 
 def current_target() -> Target:

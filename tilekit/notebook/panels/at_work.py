@@ -12,9 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from tilekit.diag import KernelError, TilekitError
+from tilekit.events import PATCHED
 from tilekit.jit import durations, precheck
 from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel
+
+RUNS_EDIT = f"{PATCHED}: every call of this kernel runs the edit"
 
 _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tilekit-panels")
 _at_work: AtWork | None = None  # what the worker is busy with
@@ -69,6 +72,10 @@ class AtWork:
         """Say what went wrong."""
         self.say(status)
         self.panel.set_trait("verdict", "failed")
+
+    def refuse(self, error: TilekitError) -> None:
+        """Say why an edit is not compiled."""
+        self.fail(error, f"{error.message}: the last good build stays in place")
 
     def say(self, status: str) -> None:
         """Say how things are, and nothing of a comparison."""

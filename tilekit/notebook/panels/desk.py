@@ -13,7 +13,7 @@ from tilekit.diag import KernelError, TilekitError, ToolchainError
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.notebook.edits import NotebookEdits
-from tilekit.notebook.panels.at_work import AtWork
+from tilekit.notebook.panels.at_work import RUNS_EDIT, AtWork
 from tilekit.notebook.panels.bar import Entry, PanelBar
 from tilekit.notebook.panels.panel import Panel
 from tilekit.notebook.panels.pass_desk import PassDesk
@@ -163,7 +163,7 @@ class SourceDesk(AtWork):
         try:
             self.kernel.recompile(text)
         except TilekitError as error:
-            self.fail(error, f"{error.message}: the last good build stays in place")
+            self.refuse(error)
             return
         told = self._keep(text, seen)
         panel.set_trait("text", text)
@@ -173,7 +173,7 @@ class SourceDesk(AtWork):
             self.say(" · ".join(["this is the generated source", *told]))
             return
         # whatever comes of the comparison, this much holds
-        self.say(" · ".join(["PATCHED: every call of this kernel runs the edit", *told]))
+        self.say(" · ".join([RUNS_EDIT, *told]))
         self.compare()
 
     def _merge(self) -> None:

@@ -12,7 +12,7 @@ from tilekit.diag import TilekitError
 from tilekit.events import EDIT_OF
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits, TileText
-from tilekit.notebook.panels.at_work import AtWork
+from tilekit.notebook.panels.at_work import RUNS_EDIT, AtWork
 from tilekit.notebook.panels.passes import PassPanel
 from tilekit.notebook.panels.steps import Steps
 
@@ -65,14 +65,14 @@ class PassDesk(AtWork):
         try:
             self.kernel.recompile_after(drivers.tile_file(made.number, made.name), text)
         except TilekitError as error:
-            self.fail(error, f"{error.message}: the last good build stays in place")
+            self.refuse(error)
             return
         told = self._edits.store_tile(self.kernel, made, text, seen)
         steps = self._show_anew()
         edited = next((step for step in steps.steps if step.name == f"{EDIT_OF}{made.name}"), None)
         if edited is not None:
             self._panel.view = f"p={edited.index}"
-        state = "PATCHED: every call of this kernel runs the edit" if self.kernel.patched else "nothing is edited"
+        state = RUNS_EDIT if self.kernel.patched else "nothing is edited"
         self.say(" · ".join([state, *told]))
         if self.kernel.patched:
             self.compare()

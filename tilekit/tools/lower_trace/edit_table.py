@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
+from tilekit import events
 from tilekit.tools.lower_trace.files import Content, Readable, Unreadable
 from tilekit.tools.lower_trace.merge import merge
 
@@ -40,7 +41,7 @@ class Tag(Enum):
     RESTORED = "RESTORED"
     REGENERATED = "REGENERATED"
     SYNCED = "SYNCED"
-    PATCHED = "PATCHED"
+    PATCHED = events.PATCHED
     PATCHED_INVALID = "PATCHED-INVALID"
     MERGED = "MERGED"
     KEPT = "KEPT"
