@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tilekit.diag import VerificationError
 from tilekit.events import BY_HAND, EDIT_OF, Null, Sink, Stage, step
 from tilekit.ir.func import Function
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
+from tilekit.lowir import scalar
 
 SILENT: Sink = Null()
 
@@ -57,5 +59,15 @@ def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = BY_HAND, *, c
             with step(sink, Stage.TILE, f"{EDIT_OF}{each.name}", prog) as underway:
                 underway.made(edited)
                 verify(edited)
+                _verify_parameters(prog, edited)
             prog = edited
     return prog
+
+
+def _verify_parameters(prog: Program, edited: Program) -> None:
+    """Whoever calls the kernel knows nothing of an edit."""
+    wanted, found = ([list(map(scalar.dtype_of, func.params)) for func in each] for each in (prog, edited))
+    if wanted != found:
+        raise VerificationError(
+            "TK212", "the parameters of an edited program are of other types than those that it is called with"
+        )

@@ -335,6 +335,18 @@ def test_case_51_an_edited_program_keeps_the_places_of_the_cell(trace: Trace) ->
     assert edited.span_of_line(line) == kernel.span_of_line(line) is not None
 
 
+@pytest.mark.parametrize("parameters", ["n: i32, m: i32, ", "m: i64, ", ""])
+def test_case_51_an_edited_program_is_called_as_before(trace: Trace, parameters: str) -> None:
+    ran(trace)
+    file = trace.tile("layout_inference")
+    edit(file, "n: i32, ", parameters)
+    edit(file, "f32[n]", "f32[i32(100)]")
+    with pytest.raises(TilekitError) as caught:
+        ran(trace)
+    said = str(caught.value)
+    assert "the parameters of an edited program are of other types" in said and str(file) in said
+
+
 def test_case_51_a_conflict_of_an_edited_program_may_be_an_error(trace: Trace) -> None:
     ran(trace)
     file = trace.tile("layout_inference")

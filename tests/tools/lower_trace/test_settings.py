@@ -60,6 +60,17 @@ def test_an_unknown_word_in_a_call_is_an_error():
         settings.resolve(mode="html", on_conflict="quarrel")
 
 
+def test_what_is_no_word_is_read_as_if_it_were_one():
+    assert settings.read_mode(True) is settings.read_mode(1) is TraceMode.HTML
+    assert settings.read_mode(False) is TraceMode.OFF
+    with pytest.raises(ConfigError, match="mode=5 means nothing"):
+        settings.read_mode(5)
+
+
+def test_a_file_without_a_name_is_as_if_it_were_not_given():
+    assert settings.resolve(mode="html", codegen_output="").codegen_output is settings.NOT_GIVEN
+
+
 def test_our_variables_win(monkeypatch):
     monkeypatch.setenv("TL_LOWER_TRACE", "both")
     monkeypatch.setenv("TL_LOWER_TRACE_DIR", "/shared")

@@ -127,7 +127,7 @@ def read_mode(mode: str | TraceMode | None) -> TraceMode:
     if isinstance(mode, TraceMode):
         return mode
     try:
-        return config.read_trace_mode(mode or "")
+        return config.read_trace_mode(str(mode or ""))
     except ValueError as wanted:
         raise ConfigError("TK913", f"mode={mode!r} means nothing", help=f"it is {wanted}") from None
 
@@ -140,6 +140,8 @@ def _folder() -> Path:
 def _path(given: str | os.PathLike[str] | NotGiven | None) -> Path | NotGiven | None:
     if given is None or isinstance(given, NotGiven):
         return given
+    if not os.fspath(given):  # as everywhere: nothing is said
+        return NOT_GIVEN
     return _absolute(given)
 
 
