@@ -8,7 +8,6 @@ typed in either is compiled. The notebook's own files remember what was typed in
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from tilekit.events import Sink
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
-from tilekit.tools.lower_trace import settings
+from tilekit.tools.lower_trace import naming, settings
 from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import EditFolder, folder_name, safe_name
@@ -119,6 +118,4 @@ def _traced_folder(kernel: Identity) -> EditFolder | None:
 
 def _root() -> Path:
     """Where this notebook's edits are; a notebook is known by its path, as far as the front end tells it."""
-    main = sys.modules.get("__main__")
-    name = os.environ.get("JPY_SESSION_NAME") or getattr(main, "__vsc_ipynb_file__", "") or "notebook"
-    return config.resolve().cache_dir / "edits" / safe_name(name)
+    return config.resolve().cache_dir / "edits" / safe_name(naming.notebook_path() or "notebook")

@@ -281,8 +281,7 @@ class EditFolder:
     def _why_not(self, error: OSError) -> str:
         if isinstance(error, TimeoutError):
             return f"another process holds {self.path} for more than {PATIENCE_S:g} s: nothing is written"
-        number = "" if error.errno is None else f" ({errno.errorcode.get(error.errno, error.errno)})"
-        return f"cannot write {error.filename or self.path}: {error.strerror or error}{number}"
+        return f"cannot write {error.filename or self.path}: {files.reason(error)}"
 
     def _conflict(self) -> EditConflict:
         return EditConflict(

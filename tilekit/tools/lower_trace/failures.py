@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import traceback
 from pathlib import Path
 
 from tilekit.diag import TilekitError, render, sources
 from tilekit.diag.sources import Locator
+from tilekit.tools.lower_trace import files
 
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
@@ -52,7 +52,5 @@ def led_to(first: BaseException, last: BaseException | None) -> bool:
 
 
 def why_not(error: OSError) -> str:
-    """What could not be written, and why, with the number by its name."""
-    name = "" if error.errno is None else f" ({errno.errorcode.get(error.errno, error.errno)})"
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}{name}"
+    """What could not be written, and why."""
+    return f"{error.filename}: {files.reason(error)}" if error.filename else files.reason(error)

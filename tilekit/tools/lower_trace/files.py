@@ -70,7 +70,7 @@ def _decoded(raw: bytes, read_only: bool) -> Content:
 
 def replace(path: Path, content: bytes, *, durable: bool = True) -> None:
     """Make this the content of the file, in one step; if it is to be durable, it is on the disk when this returns."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_DRAFT}")
+    draft = draft_of(path, _DRAFT)
     try:
         with open(draft, "xb") as file:
             file.write(content)
@@ -86,6 +86,17 @@ def replace(path: Path, content: bytes, *, durable: bool = True) -> None:
         raise
     if durable:
         _settle(path.parent)
+
+
+def draft_of(path: Path, ending: str = "") -> Path:
+    """A hidden name beside a file that nobody else has; what is written there then takes the place of the file."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{ending}")
+
+
+def reason(error: OSError) -> str:
+    """Why something cannot be read or written, with the number by its name."""
+    number = "" if error.errno is None else f" ({errno.errorcode.get(error.errno, error.errno)})"
+    return f"{error.strerror or error}{number}"
 
 
 def put_away(file: Path, contents: Mapping[str, bytes]) -> dict[str, Path]:

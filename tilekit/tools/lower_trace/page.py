@@ -11,12 +11,13 @@ import base64
 import functools
 import hashlib
 import os
-import secrets
 import zlib
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+
+from tilekit.tools.lower_trace import files
 
 _STATIC = Path(__file__).parents[2] / "static"
 _GROWN = '<script type="application/json" data-tk="j">[{}]</script>\n'
@@ -51,7 +52,7 @@ class GrowingPage:
     def __init__(self, file: Path, title: str) -> None:
         self._title = title
         self._file = file
-        head, draft = _head(title), _draft(file)
+        head, draft = _head(title), files.draft_of(file)
         # unbuffered, so that a process that is forked has nothing to write; closed by `compact` or `close`
         self._stream = open(draft, "wb", buffering=0)  # noqa: SIM115
         try:
@@ -69,7 +70,7 @@ class GrowingPage:
     def compact(self, journal: str) -> None:
         """Put the compact page of the whole journal in place of the grown one."""
         self.close()
-        draft = _draft(self._file)
+        draft = files.draft_of(self._file)
         try:
             draft.write_bytes(render([journal], self._title))
             os.replace(draft, self._file)
@@ -83,10 +84,6 @@ class GrowingPage:
     def _write(self, content: bytes) -> None:
         while content:
             content = content[self._stream.write(content) :]
-
-
-def _draft(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def render(journals: Sequence[str], title: str) -> bytes:

@@ -63,7 +63,7 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
         Told once what went wrong.
     """
     now = datetime.now(UTC)
-    head, home = new_head(settings.mode, now), naming.home(settings.folder)
+    head, home = new_head(settings.mode, now), home_of(naming.script_name(), settings.folder)
     path, files = None, list[Listener]()
     try:
         path = _new_folder(home / shelf.RECORDS, now)
@@ -99,6 +99,25 @@ def new_head(mode: TraceMode, now: datetime) -> Head:
         started=now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         mode=mode.value,
     )
+
+
+def home_of(script: str, folder: Path) -> Path:
+    """Where the traces of a script are, among those of all scripts.
+
+    TileLang keeps its own by the same names: in a process that has both, and beside a folder that is TileLang's, ours
+    has a name of its own.
+    """
+    plain = folder / script
+    is_others = "tilelang" in sys.modules or _is_others(plain)
+    return plain.with_name(f"{plain.name}.tilekit") if is_others else plain
+
+
+def _is_others(home: Path) -> bool:
+    runs = (home / shelf.RECORDS).glob("run_*")
+    try:
+        return any((run / shelf.PAGE).exists() and not (run / journal.FILE).exists() for run in runs)
+    except OSError:  # it cannot be read; whoever writes there says so
+        return False
 
 
 def _new_folder(records: Path, now: datetime) -> Path:

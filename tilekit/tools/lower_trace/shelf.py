@@ -7,7 +7,6 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tilekit.tools.lower_trace import journal
+from tilekit.tools.lower_trace import files, journal
 from tilekit.tools.lower_trace.journal import Compile, Head, Source, Status, Step
 from tilekit.tools.lower_trace.recording import Event, Listener
 
@@ -73,7 +72,7 @@ class Shelf(Listener):
         if not (self._path / PAGE).exists():
             return
         link, target = self._home / PAGE, f"{RECORDS}/{self._path.name}/{PAGE}"
-        draft = _draft(link)
+        draft = files.draft_of(link)
         try:
             try:
                 os.symlink(target, draft)
@@ -93,7 +92,7 @@ _LEADS_ON = '<!doctype html>\n<meta http-equiv="refresh" content="0; url={0}">\n
 
 def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Make this the content of a file, in one step; what a power cut would do to it does not matter."""
-    draft = _draft(path)
+    draft = files.draft_of(path)
     try:
         with named(path):
             draft.write_bytes(content)
@@ -112,10 +111,6 @@ def named(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
-
-
-def _draft(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
 
 
 # ---------------------------------------------------------------------------------------------- the runs of a script
