@@ -12,7 +12,7 @@ from tilekit.ir import stmt as stmts
 from tilekit.ir.inst import Instruction
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import Stmt
-from tilekit.ir.text import printer
+from tilekit.ir.text import parser, printer
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.jit.spec import TensorSpec
 
@@ -129,3 +129,10 @@ def test_names_of_the_user_are_the_names_of_the_ir():
     text = printer.print_function(_function()[0])
     for name in ("gp: ", "gq: ", "x: ", "total: ", "at: ", "k: ", "for i in "):
         assert name in text
+
+
+def test_a_script_called_like_a_word_of_python_is_read_back():
+    handle = cell(KERNEL.replace("class Kernel", "class Async"))["Async"]()
+    printed = str(handle._jit_instance_for(64, *[TensorSpec(float32, (64,))] * 2).transpiled_programs[0])
+    assert "def async_(" in printed
+    assert str(parser.parse_program(printed)) == printed

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -101,7 +102,7 @@ def _transpile(
     builder.is_open = True
     Statements(kernel, builder, sources).run(call, {myself: kernel, **arguments})
     metadata = _metadata(kernel.attrs, runtime, divisibility, header)
-    func = Function.create(snake_case(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
+    func = Function.create(kernel_name(script.__name__), runtime, builder.finish(), metadata).replace(span=header)
     named = {t: t.replace(name=name) for t, name in builder.names.items() if not t.name}
     grid = {scalar.grid_dim(axis): scalar.cast(e, dtypes.int32) for axis, e in enumerate(metadata.grid_blocks)}
     for inst in collect(func, AllocateGlobalInst):
@@ -195,6 +196,10 @@ def _before_launch(layout: GlobalLayout, grid: Mapping[Var, Expr]) -> GlobalLayo
     return GlobalLayout(shape, strides)
 
 
-def snake_case(name: str) -> str:
-    """`VectorAdd` as `vector_add`: an underscore before every capital but the first."""
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+def kernel_name(script: str) -> str:
+    """`VectorAdd` as `vector_add`: an underscore before every capital but the first.
+
+    A word of Python, as which tile IR is read, has one at its end.
+    """
+    name = "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(script))
+    return f"{name}_" if keyword.iskeyword(name) else name
