@@ -125,6 +125,7 @@ def page() -> dict[str, Any]:
             view = browser.new_page()
             view.goto(f"{opened.page.as_uri()}#p=0")
             view.wait_for_selector(".tk-trace[data-ms]")
+            view.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
             painted.append(view.evaluate(first_paint))
         keys = [view.evaluate(press, "j") for _ in range(60)]
         view.evaluate("() => { location.hash = 'p=3'; }")
