@@ -156,7 +156,7 @@ if TYPE_CHECKING:
     from tilekit.ir.tensor import SharedTensor as SharedTensor
     from tilekit.jit.pipelines import passes as passes
     from tilekit.lang.attributes import Dim3 as Dim3
-    from tilekit.tools.lower_trace.session import tracing as tracing
+    from tilekit.tools.lower_trace.switch import tracing as tracing
 
 __version__ = "0.1.0"
 
@@ -318,7 +318,7 @@ _LATER = {
     "SharedLayout": "tilekit.ir.layout.shared_layout",
     "SharedTensor": "tilekit.ir.tensor",
     "passes": "tilekit.jit.pipelines",
-    "tracing": "tilekit.tools.lower_trace.session",
+    "tracing": "tilekit.tools.lower_trace.switch",
 }
 
 
@@ -349,4 +349,4 @@ def _notebook() -> Any:
 
 if config.trace_mode() is not config.TraceMode.OFF:
     # asked for from outside: nobody else has the tool loaded
-    importlib.import_module("tilekit.tools.lower_trace.session").enable()
+    importlib.import_module("tilekit.tools.lower_trace.switch").enable()

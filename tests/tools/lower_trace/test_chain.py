@@ -14,7 +14,7 @@ from tilekit.jit import observer
 from tilekit.lowir import passes as hidet_passes
 from tilekit.target import parse
 from tilekit.tools import lower_trace as lt
-from tilekit.tools.lower_trace import chain, session
+from tilekit.tools.lower_trace import chain, switch
 from tilekit.transforms import Pass
 from tilekit.transforms.recorder import text_of
 
@@ -146,7 +146,7 @@ def test_case_91_nothing_is_hooked(program):
     assert observer.tracing() == 0
 
 
-EXAMPLES = [chain.lower_trace, session.tracing, session.enable, session.disable, session.reset]
+EXAMPLES = [chain.lower_trace, switch.tracing, switch.enable, switch.disable, switch.reset]
 
 
 @pytest.mark.parametrize("documented", EXAMPLES, ids=lambda function: function.__name__)

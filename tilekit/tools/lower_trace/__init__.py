@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilekit.tools.lower_trace.chain import lower_trace
-    from tilekit.tools.lower_trace.session import disable, enable, reset
+    from tilekit.tools.lower_trace.switch import disable, enable, reset
 
 __all__ = ["disable", "enable", "lower_trace", "reset"]
 
 # the edit store, which every notebook has, lies in this folder too: it needs none of these
 _LATER = {
-    "disable": "tilekit.tools.lower_trace.session",
-    "enable": "tilekit.tools.lower_trace.session",
+    "disable": "tilekit.tools.lower_trace.switch",
+    "enable": "tilekit.tools.lower_trace.switch",
     "lower_trace": "tilekit.tools.lower_trace.chain",
-    "reset": "tilekit.tools.lower_trace.session",
+    "reset": "tilekit.tools.lower_trace.switch",
 }
 
 
