@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tilekit import textdiff
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
-from tilekit.cache import fingerprint
-from tilekit.cache.programs import ProgramEntry, key_of
-from tilekit.config import Config, Toolchain
+from tilekit.cache.programs import key_of
+from tilekit.config import Config
 from tilekit.diag import errors, suggest
 from tilekit.diag.span import Span
 from tilekit.events import Edited, Fanout, Null, Sink, Stage, step
@@ -32,17 +28,16 @@ from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import compiled, machine_code
+from tilekit.runtime import builds, compiled
+from tilekit.runtime.builds import Compiler, Made
 from tilekit.runtime.compiled import CheckRunner, CompiledProgram, Facts
 from tilekit.runtime.machine_code import MachineCode
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
-from tilekit.toolchain import host, messages, nvcc, nvrtc
+from tilekit.toolchain import host, messages
 from tilekit.transforms import Pipeline, get_default_passes, run_passes
 from tilekit.transforms.recorder import Recorder
-
-INCLUDE = Path(__file__).parent / "include"
 
 
 def optimize_program(prog: Program, sinks: Sequence[Sink] = (), pipeline: Pipeline | None = None) -> Program:
@@ -122,8 +117,8 @@ def build_program(
     if tracing := [sink for sink in sinks if sink.traces]:
         on_stage("machine code")
         is_told = device is DeviceKind.CUDA and not (made.cached or made.patched)
-        code, sink = MachineCode(made, target, device, config), Fanout(tracing)
-        tell_machine_code(code, sink, is_asked=config.trace_machine_code, is_ptx_told=is_told)
+        code = MachineCode(made, target, device, config)
+        code.tell(Fanout(tracing), is_asked=config.trace_machine_code, is_ptx_told=is_told)
     return made
 
 
@@ -221,7 +216,7 @@ def _build(
 ) -> CompiledProgram:
     """Run the passes of a program, and compile what the cache does not have; `known` is what it has."""
     tracing = Fanout(sinks).traces
-    toolchain, cache = _toolchain(target, device, config, keep_ptx=tracing), compiled.cache_of(config)
+    toolchain, cache = builds.compiler_for(target, device, config, keep_ptx=tracing), compiled.cache_of(config)
     on_stage("passes")
     recorder = Recorder()
     told = _TileEdits([recorder, *sinks])
@@ -282,7 +277,7 @@ def build_edited(
     """
     if edit.text == generated.source:
         return replace(generated, edit_state=edit.state)
-    cache, toolchain = compiled.cache_of(config), _toolchain(target, device, config)
+    cache, toolchain = compiled.cache_of(config), builds.compiler_for(target, device, config)
     options = {**compiled.options_of(target, device, config), "edited": edit.provenance}
     options["generated"] = generated.entry.key
     key = key_of({"generated": generated.entry.key, "text": edit.text, "toolchain": options["toolchain"]})
@@ -301,7 +296,7 @@ def build_edited(
     return replace(made_of_it, edit=edit, edit_state=edit.state, generated=generated)
 
 
-def _compile_edit(edit: Edited, toolchain: CompilerChoice) -> Made:
+def _compile_edit(edit: Edited, toolchain: Compiler) -> Made:
     """Compile the text with its mark; what the compiler says of it names the file that a person edits."""
     try:
         return toolchain.compile(_marked(edit.text, edit.text))
@@ -372,139 +367,9 @@ def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> R
     return recorder
 
 
-def tell_machine_code(code: MachineCode, sink: Sink, *, is_asked: bool = True, is_ptx_told: bool = False) -> None:
-    """Tell of PTX, what ptxas says of it, and machine code; why there is none is a note.
-
-    Without `is_asked`, only what costs nothing is told.
-    """
-
-    def tell(stage: Stage, name: str, before: str, after: str, seconds: float, **notes: object) -> None:
-        sink.begin(stage, name, before)
-        for key, value in notes.items():
-            sink.note(key, value)
-        sink.end(stage, name, before, after, max(0.0, seconds))
-
-    if not (is_ptx_told or is_asked):
-        if code.device is DeviceKind.CUDA:
-            sink.note("ptxas", _figures(code))
-        sink.note("absent", {"stage": Stage.PTX.value, **_ON_REQUEST})
-        return
-    stage, start = Stage.PTX, time.perf_counter()
-    try:
-        ptx, figures = code.ptx, code.figures
-        if not is_ptx_told:
-            tell(stage, code.compiler, code.program.source, ptx, time.perf_counter() - start - figures.seconds)
-        tell(Stage.PTXAS, "ptxas", ptx, ptx, figures.seconds, ptxas=_figures(code))
-        stage, start = Stage.SASS, time.perf_counter()
-        if not is_asked:
-            sink.note("absent", {"stage": stage.value, **_ON_REQUEST})
-            return
-        sass = code.sass
-        tell(stage, "nvdisasm", ptx, sass.text, time.perf_counter() - start, sass=sass)
-    except errors.ToolchainError as error:
-        sink.note("absent", {"stage": stage.value, "why": error.message, "help": error.diagnostic.help})
-
-
-_ON_REQUEST = {
-    "why": "it takes about as long as the compile, and is made when it is asked for",
-    "help": "tilekit.option.debug.trace_machine_code(), or TL_LOWER_TRACE_MACHINE_CODE=1 in the environment",
-}
-
-
-def _figures(code: MachineCode) -> dict[str, object]:
-    """What ptxas says of the kernel, with all of its shared memory."""
-    figures = code.figures
-    return {
-        "target": code.target.name,
-        "registers": figures.registers,
-        "shared_bytes": figures.shared_bytes + code.program.manifest.shared_bytes,
-        "spill_bytes": figures.spill_bytes,
-        "stack_bytes": figures.stack_bytes,
-    }
-
-
-# ------------------------------------------------------------------------------------------------------- toolchains
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a toolchain made of a source: the file for the cache, its log, and the figures it printed.
-
-    `checked` is the library for check mode, where that is built too; `ptx` is there if it was asked for.
-    """
-
-    name: str
-    content: bytes
-    log: str
-    figures: Mapping[str, int]
-    checked: bytes | None = None
-    ptx: str | None = None
-    ptxas_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class CompilerChoice:
-    """The compiler for a device kind."""
-
-    name: str
-    stage: Stage
-    compile: Callable[[str], Made]
-
-
-def _toolchain(target: Target, device: DeviceKind, config: Config, *, keep_ptx: bool = False) -> CompilerChoice:
-    if device is DeviceKind.CPU:
-        compiler = host.require_compiler()
-        compile_cpu = _for_cpu_and_check if config.cpu_check_blocks else _for_cpu
-        return CompilerChoice(compiler.command[0], Stage.HOST, lambda text: compile_cpu(text, compiler))
-    module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
-    options = machine_code.options(config, keep_ptx=keep_ptx)
-
-    def compile_cuda(text: str) -> Made:
-        binary = module.compile(text, target, include=INCLUDE, options=options)
-        figures = {
-            "registers": binary.registers,
-            "spill_bytes": binary.spill_bytes,
-            "stack_bytes": binary.stack_bytes,
-        }
-        return Made(
-            compiled.CUBIN, binary.cubin, binary.log, figures, ptx=binary.ptx, ptxas_seconds=binary.ptxas_seconds
-        )
-
-    return CompilerChoice(config.toolchain.value, Stage.PTX if keep_ptx else Stage.PTXAS, compile_cuda)
-
-
-def _for_cpu_and_check(text: str, compiler: host.HostCompiler) -> Made:
-    """Both libraries at a time: the compilers are processes of their own."""
-    with ThreadPoolExecutor(1) as other:
-        checked = other.submit(_for_cpu, text, compiler, check=True)
-        made = _for_cpu(text, compiler)
-        return replace(made, checked=checked.result().content)
-
-
-def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> Made:
-    with tempfile.TemporaryDirectory(prefix="tilekit-") as folder:
-        source, library = Path(folder, "source.cu"), Path(folder, "lib.so")
-        source.write_text(text)
-        build = compiler.build_checked if check else compiler.build_kernel
-        built = build(source, library, include=INCLUDE)
-        return Made(compiled.LIBRARY, library.read_bytes(), built.log, {})
-
-
-def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> ProgramEntry:
-    """The library of a source for check mode, compiled or found in the cache."""
-    cache, headers = compiled.cache_of(config), fingerprint.compiler(config.cache_dir).backend
-    key = key_of({"checked": source, "toolchain": compiler.identity, "compiler": headers})
-    entry = cache.lookup(key)
-    if entry is None:
-        made = _for_cpu(source, compiler, check=True)
-        files = {compiled.SOURCE: source.encode(), compiled.LOG: made.log.encode(), compiled.CHECKED: made.content}
-        entry = cache.publish(key, files)
-    return entry
-
-
 def checker(source: Source, lowered: LoweredModule, target: Target, config: Config) -> CheckRunner:
     """What runs a source in check mode; as nobody knows what made it, it gets a worker of its own."""
-    entry = build_checked(source.text, host.require_compiler(), config)
+    entry = builds.build_checked(source.text, host.require_compiler(), config)
     lines = _shared_of_lines(source, lowered)
     return compiled.check_runner(source.text, manifest_of(lowered, target), entry, lines, config, edited=True)
 

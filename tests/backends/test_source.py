@@ -16,6 +16,7 @@ from tests.kernels.test_reduce import AnyAll, reduce_kernel
 from tests.kernels.test_softmax import SOFTMAX
 from tests.kernels.test_vector_add import ADD
 from tilekit import bfloat16, drivers, float16, float32, float64, int8, int32, spec, target
+from tilekit.cpusim.build import INCLUDE
 
 DTYPES = {str(theirs).removeprefix("torch."): theirs for theirs in ADD}
 OURS = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
@@ -194,6 +195,6 @@ def test_tiles_live_in_registers(name, to, tmp_path_factory):
     from tilekit.toolchain.binary import Options
 
     headers = tmp_path_factory.getbasetemp() / "headers"
-    binary = nvrtc.compile(source_of(name, to), to, include=drivers.INCLUDE, options=Options(headers))
+    binary = nvrtc.compile(source_of(name, to), to, include=INCLUDE, options=Options(headers))
     assert (binary.stack_bytes, binary.spill_bytes) == (0, 0), binary.log
     assert binary.registers <= 128

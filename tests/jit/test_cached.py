@@ -297,6 +297,14 @@ def test_a_call_with_everything_cached_needs_no_transpiler(cache, files, monkeyp
         files.load()(99, torch.empty(100), torch.empty(100))
 
 
+def test_check_mode_of_a_cached_kernel_needs_no_compiler_of_tiles(cache, files, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tilekit.drivers", None)
+    last = run(files).last
+    assert last.cached
+    with pytest.raises(KernelError, match=r"TK702 .*, line \d+"):
+        last.check()
+
+
 def test_damage_anywhere_is_at_most_a_compile(cache, files):
     reference = run(files).last.source
     for folder in ("specializations", "programs", "compiler", "scripts"):

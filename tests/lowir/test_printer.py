@@ -6,8 +6,8 @@ import pytest
 
 from tests.lowir.kernels import Known, lines_of
 from tilekit import dtypes
+from tilekit.cpusim.build import INCLUDE
 from tilekit.diag import CodegenError
-from tilekit.drivers import INCLUDE
 from tilekit.dtypes import boolean, float16, float32, float64, int8, int32, int64, uint8, uint32
 from tilekit.lowir import cxx, names, prims, printer, scalar
 from tilekit.lowir.build import ALL, KernelBuilder

@@ -33,6 +33,7 @@ BACKEND = (
     "include",
     "ir",
     "lowir",
+    "runtime/builds.py",
     "runtime/manifest.py",
     "target.py",
     "toolchain",

@@ -101,8 +101,8 @@ class CompiledProgram:
         """Make it ready to run in check mode on the CPU; the library for that is compiled when it is asked for."""
         compiler, entry = host.require_compiler(), self.entry
         if CHECKED not in entry.files:
-            # the compiler is loaded by the first kernel that needs it
-            entry = importlib.import_module("tilekit.drivers").build_checked(self.source, compiler, config)
+            # who finds all that it runs never compiles a source
+            entry = importlib.import_module("tilekit.runtime.builds").build_checked(self.source, compiler, config)
         lines = json.loads(self.entry.text(SHARED_OF_LINES))
         return check_runner(self.source, self.manifest, entry, lines, config, edited=self.edit is not None)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -60,14 +59,10 @@ class Steps:
         made = kernel.compiled
         if made is None:
             return Steps(kernel.trace, name, kernel.sources)
-        code, edit = kernel.machine_code, None
-
-        def tell(sink: Sink) -> None:
-            importlib.import_module("tilekit.drivers").tell_machine_code(code, sink)
-
+        edit = None
         if made.edit is not None and made.generated is not None:
             edit = SourceEdit(made.generated.source, made.source, made.edit_state, made.edit.provenance)
-        return Steps(kernel.trace, name, kernel.sources, tell, edit)
+        return Steps(kernel.trace, name, kernel.sources, kernel.machine_code.tell, edit)
 
     @cached_property
     def journal(self) -> str:
