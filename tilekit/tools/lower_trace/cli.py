@@ -385,7 +385,7 @@ def _bisect(options: argparse.Namespace) -> int:
     seen: set[tuple[InstantiatedScript, JitKey]] = set()
 
     def called(handle: InstantiatedScript, kind: JitKey, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        if (handle, kind) in seen or not queries.matches(handle.script_name, options.kernel or "*"):
+        if (handle, kind) in seen or not settings.matches(handle.script_name, options.kernel or "*"):
             return
         seen.add((handle, kind))
         found.append(handle.bisect(*args, blocks=options.blocks, seed=options.seed, **kwargs))

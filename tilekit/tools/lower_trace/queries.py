@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TypeVar
 
 from tilekit import textdiff
 from tilekit.tools.lower_trace.journal import Compile, Run, Status, Step
+from tilekit.tools.lower_trace.settings import matches
 
 _T = TypeVar("_T")
 
@@ -41,11 +41,6 @@ class Place:
         if wanted.isdecimal():
             return [step for step in self.steps if step.index == int(wanted)]
         return [step for step in self.steps if wanted in (step.title, key_of(step), f"{step.phase}/{step.title}")]
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a name is like a pattern such as `matmul*`."""
-    return fnmatchcase(name.lower(), pattern.lower())
 
 
 def key_of(step: Step) -> str:

@@ -62,14 +62,16 @@ class Filter:
 
     def takes_kernel(self, script: str) -> bool:
         """Whether the kernels of a script are traced: it goes by the name of its class and by that in snake case."""
-        return not self.kernels or any(_matches((script, snake_case(script)), pattern) for pattern in self.kernels)
+        names = script, snake_case(script)
+        return not self.kernels or any(matches(name, pattern) for name in names for pattern in self.kernels)
 
     def takes_pass(self, name: str) -> bool:
-        return not self.passes or any(_matches((name,), pattern) for pattern in self.passes)
+        return not self.passes or any(matches(name, pattern) for pattern in self.passes)
 
 
-def _matches(names: tuple[str, ...], pattern: str) -> bool:
-    return any(fnmatchcase(name.lower(), pattern.lower()) for name in names)
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name is like a pattern such as `matmul*`."""
+    return fnmatchcase(name.lower(), pattern.lower())
 
 
 @dataclass(frozen=True, slots=True)
