@@ -148,7 +148,7 @@ def test_case_54_a_script_whose_pass_raises_ends_as_it_does_untraced(tmp_path):
     command = [sys.executable, "fails.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout == ""
-    assert "RuntimeError: of itself" in done.stderr and "recording.py" not in done.stderr
+    assert "RuntimeError: of itself" in done.stderr and "tools/lower_trace" not in done.stderr
     told = journal.read(trace_of(tmp_path / "tmp" / "lower_trace_dir", "fails"))
     culprit = told.compiles[0].culprit
     assert told.ended and culprit.name == "dies" and culprit.status is Status.FAILED
