@@ -19,6 +19,7 @@ from tilekit.ir.stmt import InstStmt, SeqStmt
 from tilekit.ir.text import parser
 from tilekit.lowir import scalar
 from tilekit.transforms import Pass, Pipeline, after, before, get_default_passes, replace, run_passes, without
+from tilekit.transforms.custom import Custom
 from tilekit.transforms.recorder import Recorder
 
 TEXT = """
@@ -168,6 +169,8 @@ REFUSED = {
     "unknown": (lambda: without("z"), "no pass of the pipeline is called z", "the passes are declare_to_let, "),
     "too often": (lambda: without("lower_assume#2"), "no lower_assume#2 in the pipeline: lower_assume runs once", ""),
     "class": (lambda: after("lower_assume", NothingPass), "could run after lower_assume", "make an object of it: Noth"),
+    "no name": (lambda: without(3), "3 is no name of a pass", '"layout_inference"'),
+    "no change": (lambda: NothingPass(), "NothingPass object", "say where a pass comes in: after("),
     "number": (lambda: before("z", 3), "3 is no pass that could run before z", "a class from tilekit.transforms.Pass"),
 }
 
@@ -221,6 +224,24 @@ def test_a_pass_that_raises_is_placed_in_its_own_line():
     assert "return inst.there_is_no_such_field" in error.to_text()
     assert isinstance(error.__cause__, AttributeError)
     assert error.data == {"pass": "fail", "method": "_Fail.helper"}
+
+
+class RenamePass(Pass):
+    def process_function(self, func):
+        return func.replace(name="another")
+
+
+class FewerPass(Pass):
+    def process_function(self, func):
+        return func.replace(params=func.params[:-1], body=func.body.replace(seq=()))
+
+
+@pytest.mark.parametrize("own", [RenamePass(), FewerPass()])
+def test_a_pass_that_makes_a_program_which_nobody_can_call_is_placed_at_itself(own):
+    with pytest.raises(PassError) as caught:
+        Custom(own)(parser.parse_program(TEXT))
+    assert caught.value.code == "TK411" and "cannot be called in place of" in caught.value.message
+    assert type(own).__name__ in str(caught.value.diagnostic.at)
 
 
 def test_a_pass_that_breaks_the_program_is_placed_at_the_method_that_did_it():

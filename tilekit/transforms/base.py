@@ -59,15 +59,23 @@ def run_passes(prog: Program, passes: Sequence[Pass], sink: Sink = BY_HAND, *, c
             with step(sink, Stage.TILE, f"{EDIT_OF}{each.name}", prog) as underway:
                 underway.made(edited)
                 verify(edited)
-                _verify_parameters(prog, edited)
+                verify_call(prog, edited)
             prog = edited
     return prog
 
 
-def _verify_parameters(prog: Program, edited: Program) -> None:
-    """Whoever calls the kernel knows nothing of an edit."""
-    wanted, found = ([list(map(scalar.dtype_of, func.params)) for func in each] for each in (prog, edited))
-    if wanted != found:
-        raise VerificationError(
-            "TK212", "the parameters of an edited program are of other types than those that it is called with"
-        )
+def verify_call(prog: Program, made: Program) -> None:
+    """Whether a program that somebody made of another can be called as that one.
+
+    Raises
+    ------
+    VerificationError
+        It has another number of functions, or parameters of other types.
+    """
+    if [_types(func) for func in made] != [_types(func) for func in prog]:
+        said = [", ".join(f"{func.name}({', '.join(_types(func))})" for func in each) for each in (made, prog)]
+        raise VerificationError("TK212", f"{said[0] or 'nothing'} cannot be called in place of {said[1]}")
+
+
+def _types(func: Function) -> list[str]:
+    return [str(scalar.dtype_of(param)) for param in func.params]

@@ -26,7 +26,7 @@ from tilekit.ir.functors import IRRewriter, watched_by
 from tilekit.ir.prog import Program
 from tilekit.ir.stmt import InstStmt, Stmt
 from tilekit.ir.tools.verifier import verify
-from tilekit.transforms.base import Pass
+from tilekit.transforms.base import Pass, verify_call
 from tilekit.transforms.visits import Visits, is_ours
 
 
@@ -82,7 +82,7 @@ def replace(name: str, own: Pass) -> Change:
 
 def without(name: str) -> Change:
     """Leave out each pass of this name; the parameter as for `after`."""
-    return Change(Where.WITHOUT, name)
+    return Change(Where.WITHOUT, _checked(name))
 
 
 def _change(where: Where, name: str, own: Pass) -> Change:
@@ -90,7 +90,13 @@ def _change(where: Where, name: str, own: Pass) -> Change:
         is_class = isinstance(own, type) and issubclass(own, Pass)
         hint = f"make an object of it: {own.__name__}()" if is_class else "derive a class from tilekit.transforms.Pass"
         raise PassError("TK412", f"{own!r} is no pass that could run {where.value} {name}", help=hint)
-    return Change(where, name, own)
+    return Change(where, _checked(name), own)
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+        raise PassError("TK412", f"{name!r} is no name of a pass", help='passes go by names, as "layout_inference"')
+    return name
 
 
 # ------------------------------------------------------------------------------------------------------ the pipeline
@@ -121,6 +127,9 @@ class Pipeline:
         """These passes with the changes; PassError TK412 for a change that names none of them."""
         chain = [_Link(each) for each in passes]
         for change in self.changes:
+            if not isinstance(change, Change):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+                hint = 'say where a pass comes in: after("layout_inference", MyPass())'
+                raise PassError("TK412", f"{change!r} is no change of the pipeline", help=hint)
             _apply(change, chain)
         return [link.each for link in chain]
 
@@ -196,6 +205,7 @@ class Custom(Pass):
             if made is not prog:
                 try:
                     verify(made)
+                    verify_call(prog, made)
                 except Exception as error:
                     raise _breaks(self.own, error, watch.behind(_at_fault(made), prog, made)) from error
             sink.note("visits", watch.note(prog, made))

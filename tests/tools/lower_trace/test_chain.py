@@ -141,6 +141,18 @@ def test_case_91_a_pass_over_another_ir_is_an_error(program):
         lt.lower_trace(program, hidet_passes.PASSES[0])
 
 
+def test_case_91_what_is_no_pass_is_said(program):
+    for wrong, said in (
+        (5, "5 is no pass"),
+        (("five", 5), "5 is no pass"),
+        ([Nothing], "make an object of it: Nothing()"),
+        ([lambda prog: None, Nothing()], "than None, which the pass before it made"),
+    ):
+        with pytest.raises(TilekitError) as caught:
+            lt.lower_trace(program, wrong)
+        assert said in str(caught.value)
+
+
 def test_case_91_nothing_is_hooked(program):
     lt.lower_trace(program, Nothing())
     assert observer.tracing() == 0

@@ -115,7 +115,7 @@ def _subject(given: Program | TileFunction | IRModule | HidetFunction) -> Subjec
             raise ArgumentError(
                 "TK625",
                 f"lower_trace takes a program or a function of the tile IR or of Hidet IR, not {type(given).__name__}",
-                help="handle.programs()[0] is the program of a kernel",
+                help="handle.last.program is the program of a kernel",
             )
 
 
@@ -125,13 +125,20 @@ def _named(
     """The passes in order, each with its name."""
     match passes:
         case (str() as name, each) if not isinstance(each, (str, tuple)):
-            yield name, cast("AnyPass", each)
+            yield name, _checked(cast("AnyPass", each))
         case list() | tuple():
             for each in cast("Sequence[AnyPass | tuple[str, AnyPass]]", passes):
                 yield from _named(each)
         case _:
             each = cast("AnyPass", passes)
-            yield _name(each), each
+            yield _name(each), _checked(each)
+
+
+def _checked(each: AnyPass) -> AnyPass:
+    if isinstance(each, type) or not callable(each):
+        hint = f"make an object of it: {each.__name__}()" if isinstance(each, type) else None
+        raise ArgumentError("TK625", f"{each!r} is no pass", help=hint)
+    return each
 
 
 def _name(each: AnyPass) -> str:
@@ -149,7 +156,7 @@ def _run(each: AnyPass, name: str, subject: Subject, sink: CompileSink) -> Subje
             case hidet_passes.Pass(), IRModule():
                 after = each(subject, Null())
             case TilePass() | hidet_passes.Pass(), _:
-                raise ArgumentError("TK625", f"{name} is a pass over another IR than that of the {_kind(subject)}")
+                raise ArgumentError("TK625", f"{name} is a pass over another IR than {_kind(subject)}")
             case _:
                 after = each(subject)
         underway.made(after)
@@ -157,7 +164,14 @@ def _run(each: AnyPass, name: str, subject: Subject, sink: CompileSink) -> Subje
 
 
 def _kind(subject: Subject) -> str:
-    return "Hidet module" if isinstance(subject, IRModule) else "tile program"
+    """What a pass is given; one that somebody wrote may have made anything of it."""
+    match subject:
+        case Program():
+            return "that of the tile program"
+        case IRModule():
+            return "that of the Hidet module"
+        case _:
+            return f"{subject!r}, which the pass before it made"
 
 
 def _write(path: Path, journal: str, failed: bool) -> None:
