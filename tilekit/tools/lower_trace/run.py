@@ -47,7 +47,15 @@ class RunFolder:
     @property
     def page(self) -> Path | None:
         """The page, if there is one."""
-        return None if self.path is None or not (self.path / shelf.PAGE).exists() else self.path / shelf.PAGE
+        return self._file(shelf.PAGE)
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal, if there is one."""
+        return self._file(journal.FILE)
+
+    def _file(self, name: str) -> Path | None:
+        return None if self.path is None or not (self.path / name).exists() else self.path / name
 
 
 def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[str], None]) -> RunFolder:

@@ -102,12 +102,12 @@ class Session:
         nothing was traced
         """
         page = importlib.import_module("tilekit.tools.lower_trace.page")
-        journal = None if self.folder is None else self.folder / "journal.jsonl"
-        if journal is None or not journal.exists():
+        found = None if self._live is None else self._live.folder
+        if found is None or found.journal is None:
             return page.Framed([""], "trace", "nothing was traced")
         count = len(self.compiles)
         summary = f"{count} {'kernel' if count == 1 else 'kernels'} traced · {self.folder}"
-        return page.Framed([journal.read_text()], journal.parent.parent.parent.name, summary)
+        return page.Framed([found.journal.read_text()], found.script_folder.name, summary)
 
     def reset(self) -> None:
         """End the run; what is asked for from now on is a run of its own."""
