@@ -79,11 +79,11 @@ def test_changes_with_a_line_between_them_are_merged(base: str, ours: str, their
     ids=["same line", "neighbors", "insertions", "deleted and changed"],
 )
 def test_changes_that_meet_are_shown_side_by_side(base: str, ours: str, theirs: str) -> None:
-    merged = merge(*(text(list(side)) for side in (base, ours, theirs)), names=("mine", "yours"))
+    merged = merge(*(text(list(side)) for side in (base, ours, theirs)))
     assert merged.conflicts == 1
     marked = merged.text.split("\n")
     assert [line[:7] for line in marked if len(line) > 1] == ["<<<<<<<", "=======", ">>>>>>>"]
-    assert "<<<<<<< mine" in marked and ">>>>>>> yours" in marked
+    assert "<<<<<<< edited" in marked and ">>>>>>> generated" in marked
 
 
 def test_blank_lines_at_the_end_are_nobodys_change() -> None:

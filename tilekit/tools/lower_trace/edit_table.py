@@ -54,9 +54,6 @@ class Tag(Enum):
     CANNOT_UPDATE = "CANNOT-UPDATE"
 
 
-SIDES = ("edited", "generated")  # what the two sides of a conflict are called between its marks
-
-
 @dataclass(frozen=True, slots=True)
 class State:
     """What the last run left: digest of the baseline, of one that was being written, and what was decided."""
@@ -261,7 +258,7 @@ def _conflict(found: Found, working: Readable, generated: str) -> Plan:
 
 
 def _merged(found: Found, working: Readable, baseline: str, generated: str, judge: Judge) -> Plan:
-    result = merge(baseline, working.text, generated, SIDES)
+    result = merge(baseline, working.text, generated)
     patched = _patched(Tag.MERGED, generated, result.text, judge)
     if result.conflicts or patched.tag is Tag.UNREADABLE:
         plan = _conflict(found, working, generated)

@@ -147,7 +147,7 @@ class EditFolder:
                 found = edit, baseline
         if found is None or not isinstance(latest, Readable):
             return None
-        return merge(found[1].text, found[0].text, latest.text, edit_table.SIDES)
+        return merge(found[1].text, found[0].text, latest.text)
 
     def take_over(self, other: EditFolder) -> None:
         """Make an edit of another folder one of this, unless this has one of its own."""

@@ -18,13 +18,13 @@ class Merged:
     conflicts: int
 
 
-def merge(base: str, ours: str, theirs: str, names: tuple[str, str] = ("ours", "theirs")) -> Merged:
+def merge(base: str, edited: str, generated: str) -> Merged:
     """Bring both changes of `base` together.
 
     Changes that overlap or touch are a conflict unless they are the same: a kernel in which two neighboring lines
     were changed by two hands is better looked at by a person.
     """
-    old, left, right = _lines(base), _lines(ours), _lines(theirs)
+    old, left, right = _lines(base), _lines(edited), _lines(generated)
     merged: list[str] = []
     conflicts = at = 0
     for place, mine, other in _regions(textdiff.hunks(old, left), textdiff.hunks(old, right)):
@@ -41,7 +41,7 @@ def merge(base: str, ours: str, theirs: str, names: tuple[str, str] = ("ours", "
             merged += their
         else:
             conflicts += 1
-            merged += [f"<<<<<<< {names[0]}", *our, "=======", *their, f">>>>>>> {names[1]}"]
+            merged += ["<<<<<<< edited", *our, "=======", *their, ">>>>>>> generated"]
     merged += old[at:]
     return Merged("\n".join(merged) + "\n", conflicts)
 
