@@ -176,8 +176,8 @@ def test_sixty_passes_of_three_thousand_lines_keep_up_with_the_keys(passes):
     assert max(nodes) <= 5000
     # the quarter of them that a busy machine disturbed least
     quick, quick_new = (statistics.quantiles(times, n=4)[0] for times in (took["k"] + took["j"], took["k"]))
-    assert quick <= 50
-    assert quick_new <= 130
+    assert quick <= 50 * lab.BUSY
+    assert quick_new <= 130 * lab.BUSY
 
 
 def test_rows_that_are_out_of_view_are_not_in_the_page(passes):

@@ -70,6 +70,8 @@ def test_case_87_the_viewer_of_a_trace_is_in_the_saved_notebook_and_works_there_
     page = opened.page
     frames = page.locator(".jp-OutputArea iframe")
     for number, kernel in enumerate(["vector_add", "large"]):
+        # a browser does not paint a frame that is out of sight
+        frames.nth(number).scroll_into_view_if_needed()
         view = frames.nth(number).content_frame
         view.locator(".tk-trace[data-ms]").wait_for()
         assert view.locator(".tk-trace").get_attribute("aria-label") == f"Passes of {kernel}"
