@@ -60,11 +60,14 @@ class Tty:
         self.stream = os.fdopen(writer, "w", encoding="utf-8")
 
     def lines(self) -> list[str]:
+        self.stream.write("the end\n")
         self.stream.flush()
-        text = os.read(self._reader, 1 << 16).decode().replace("\r\n", "\n")
+        found = b""
+        while not found.endswith(b"the end\r\n"):  # it comes in pieces
+            found += os.read(self._reader, 1 << 16)
         self.stream.close()
         os.close(self._reader)
-        return text.splitlines()
+        return found.decode().replace("\r\n", "\n").splitlines()[:-1]
 
 
 BEFORE = "\n".join(f"line {i}" for i in range(100))
@@ -146,6 +149,13 @@ def test_a_text_that_the_stream_cannot_take_is_escaped():
     stream = io.TextIOWrapper(raw, "ascii")
     Console(stream).text("größer → ok")
     assert raw.getvalue() == b"gr\\xf6\\xdfer \\u2192 ok\n"
+
+
+def test_columns_of_zero_say_nothing(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    tty = Tty(40)
+    Console(tty.stream).text("x" * 70)
+    assert tty.lines() == ["x" * 39 + "…"]
 
 
 # --------------------------------------------------------------------------------------------------------------- colors

@@ -187,6 +187,7 @@ def test_a_run_without_steps_can_be_looked_at():
 
 def test_a_link_into_a_page_is_where_it_opens(folder, monkeypatch):
     opened: list[Step | None] = []
+    monkeypatch.setattr("tilekit.tools.lower_trace.view.can_browse", lambda: True)
     monkeypatch.setattr("tilekit.tools.lower_trace.view.browse", lambda place, at: opened.append(at))
     monkeypatch.setattr(sys, "stdin", terminal := Terminal())
     monkeypatch.setattr(sys, "stdout", terminal)
@@ -250,6 +251,20 @@ def test_case_86_a_terminal_shows_it_and_its_keys_arrive(folder):
         viewer.kill()
         viewer.wait()
         os.close(master)
+
+
+@pytest.mark.parametrize("term", ["dumb", "no_such_terminal", ""])
+def test_case_86_a_terminal_that_can_only_print_lines_lists_the_steps(folder, term):
+    master, slave = pty.openpty()
+    variables = environment(TERM=term, LANG="C.UTF-8")
+    done = subprocess.run(
+        [*COMMAND, str(folder)], stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=variables, timeout=60
+    )
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "tile/fold#2" in shown and "\x1b[?1049h" not in shown
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")

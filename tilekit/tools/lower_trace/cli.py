@@ -200,8 +200,10 @@ def _view(options: argparse.Namespace) -> int:
             {"run": plain.of_run(place.run), "compiles": [plain.of_compile(each) for each in place.compiles]}, SAME
         )
     if sys.stdin.isatty() and sys.stdout.isatty():
-        importlib.import_module("tilekit.tools.lower_trace.view").browse(place, _linked(options.where, place))
-        return SAME
+        view = importlib.import_module("tilekit.tools.lower_trace.view")
+        if view.can_browse():
+            view.browse(place, _linked(options.where, place))
+            return SAME
     console = Console(sys.stdout)
     for compile in place.compiles:
         console.heading(terminal.summary(compile))

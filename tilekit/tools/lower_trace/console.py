@@ -78,8 +78,9 @@ class Console:
         """The columns of the terminal; None where it is none."""
         if not self.stream.isatty():
             return None
-        if os.environ.get("COLUMNS", "").isdecimal():
-            return int(os.environ["COLUMNS"])
+        told = os.environ.get("COLUMNS", "")
+        if told.isdecimal() and int(told):  # 0 is what says nothing
+            return int(told)
         try:
             return os.get_terminal_size(self.stream.fileno()).columns or None
         except (OSError, ValueError):

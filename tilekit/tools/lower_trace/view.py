@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import curses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -324,6 +325,15 @@ _CHARACTERS = {"\n": "enter", "\r": "enter", "\x1b": "esc", "\x7f": "backspace",
 _COLORS = {Style.ADDED: curses.COLOR_GREEN, Style.REMOVED: curses.COLOR_RED, Style.PLACE: curses.COLOR_CYAN}
 
 
+def can_browse() -> bool:
+    """Whether this terminal writes at any place of its screen."""
+    try:
+        curses.setupterm()
+    except curses.error:  # nothing is known of it
+        return False
+    return curses.tigetstr("cup") is not None
+
+
 def browse(place: Place, at: Step | None = None) -> None:
     """Show a run in the terminal until somebody quits; `at` is the step to begin with."""
     curses.set_escdelay(25)
@@ -332,14 +342,17 @@ def browse(place: Place, at: Step | None = None) -> None:
 
 def _show(window: curses.window, browser: Browser) -> None:
     looks = _looks()
-    curses.curs_set(0)
+    with contextlib.suppress(curses.error):  # some show their cursor always
+        curses.curs_set(0)
     while True:
         height, width = window.getmaxyx()
         window.erase()
         for number, row in enumerate(browser.screen(width - 1, height)):
             column = 0
             for text, style in row:
-                window.addstr(number, column, text, looks[style])
+                # characters may be wider than one column, and the screen smaller by now
+                with contextlib.suppress(curses.error):
+                    window.addstr(number, column, text, looks[style])
                 column += len(text)
         window.refresh()
         try:
