@@ -149,8 +149,8 @@ def test_a_step_that_did_not_end_is_the_culprit(tmp_path):
         ("", "holds no journal yet"),
         ('{"k":"run"', "holds no journal yet"),
         ('{"k":"text","id":"0","data":""}\n', "is no journal"),
-        ("junk\n", "damaged in line 1"),
-        ("[1]\n", "damaged in line 1"),
+        ("junk\n", "is no journal"),
+        ("[1]\n", "is no journal"),
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path, content, said):
