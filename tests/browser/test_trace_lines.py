@@ -63,7 +63,7 @@ def column(there, label: str):
 
 def lit(there, label: str) -> list[str]:
     """The lines of a column that are lit up, and that are in sight."""
-    return [text.strip() for text in column(there, label).locator(".tk-line.tk-lit code").all_inner_texts()]
+    return [text.strip() for text in column(there, label).locator(".tk-column-line.tk-lit code").all_inner_texts()]
 
 
 def count(there, label: str) -> str:
@@ -73,7 +73,7 @@ def count(there, label: str) -> str:
 def click(there, label: str, part: str):
     """Click the first line of a column that has this in it, wherever it stands."""
     rows = column(there, label).locator(".tk-column-rows")
-    line = column(there, label).locator(".tk-line", has_text=part).first
+    line = column(there, label).locator(".tk-column-line", has_text=part).first
     while not line.count():
         top = rows.evaluate("node => node.scrollTop")
         assert rows.evaluate("node => (node.scrollTop += node.clientHeight)") > top, f"no line of {label} has {part}"

@@ -5,9 +5,9 @@ import { button, el, plural } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
 import { tokens } from "../common/syntax.ts";
 import type { Layer, Lines } from "./lines.ts";
+import { LiveRows } from "./live.ts";
 
 const ROW = 18;
-const OVERSCAN = 8;
 
 /** A line of a text. */
 export interface Place {
@@ -57,7 +57,7 @@ class Column {
   readonly rows = el("div", "tk-column-rows", [], { role: "listbox" });
   readonly #pad = el("div", "tk-column-pad", [], { role: "presentation" });
   readonly #count = el("span", "tk-dim tk-column-count");
-  readonly #live = new Map<number, HTMLElement>();
+  readonly #live = new LiveRows(this.#pad, (line) => this.#drawn(line));
   #lit: readonly number[] = [];
   #chosen: number | undefined;
 
@@ -74,7 +74,7 @@ class Column {
     this.rows.setAttribute("aria-label", label);
     this.rows.append(this.#pad);
     this.#pad.style.height = `${lines.length * ROW}px`;
-    this.#pad.style.width = `calc(${longest + digits + 1}ch + 22px)`;
+    this.#pad.style.width = `calc(${longest + digits + 1}ch + 30px)`;
     this.#pad.style.setProperty("--tk-digits", `${digits}ch`);
     const ends = [button("‹", `Previous line of ${label} that belongs here (p)`, () => this.#walk(-1), ""), button("›", `Next line of ${label} that belongs here (n)`, () => this.#walk(1), "")];
     const head = el("div", "tk-column-head", [el("b", "", [label]), this.#count, el("span", "tk-grow"), el("span", "tk-column-ends", ends)]);
@@ -96,8 +96,8 @@ class Column {
     const shown = chosen === undefined ? lit : [chosen];
     if (shown.length && !shown.some((line) => this.#isInView(line))) this.rows.scrollTop = shown[0]! * ROW - height;
     this.#paint();
-    this.#live.forEach((node, line) => this.#dress(node, line));
-    const active = chosen === undefined ? undefined : this.#live.get(chosen);
+    this.#live.nodes.forEach((node, line) => this.#dress(node, line));
+    const active = chosen === undefined ? undefined : this.#live.nodes.get(chosen);
     if (active) this.rows.setAttribute("aria-activedescendant", active.id);
     else this.rows.removeAttribute("aria-activedescendant");
   }
@@ -114,28 +114,15 @@ class Column {
 
   #paint(): void {
     const { scrollTop, clientHeight } = this.rows;
-    const { lines } = this.layer;
-    const first = Math.max(0, Math.floor(scrollTop / ROW) - OVERSCAN);
-    const stop = Math.min(lines.length, Math.ceil((scrollTop + clientHeight) / ROW) + OVERSCAN);
-    for (const [line, node] of this.#live) {
-      if (line >= first && line < stop) continue;
-      node.remove();
-      this.#live.delete(line);
-    }
-    for (let line = first; line < stop; line++) {
-      if (this.#live.has(line)) continue;
-      const node = this.#drawn(line);
-      this.#live.set(line, node);
-      this.#pad.append(node);
-    }
+    this.#live.keep(Math.floor(scrollTop / ROW), Math.ceil((scrollTop + clientHeight) / ROW), this.layer.lines.length);
   }
 
   #drawn(line: number): HTMLElement {
     const { id, lines, numbers, language } = this.layer;
     const number = numbers ? numbers[line] : line + 1;
-    const node = el("div", "tk-line", [el("span", "tk-number", [number == null ? "" : String(number)]), el("code", "", colored(lines[line]!, language))], {
+    const node = el("div", "tk-column-line", [el("span", "tk-number", [number == null ? "" : String(number)]), el("code", "", colored(lines[line]!, language))], {
       role: "option",
-      id: `tk-line-${id}-${line}`,
+      id: `tk-column-line-${id}-${line}`,
       "data-line": String(line),
     });
     node.style.top = `${line * ROW}px`;

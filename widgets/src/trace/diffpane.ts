@@ -3,9 +3,9 @@
 // for all rows at once.
 import { el } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
+import { LiveRows } from "./live.ts";
 
 export const ROW = 18;
-const OVERSCAN = 8;
 /** So much stays above what one goes to. */
 const ABOVE = 4 * ROW;
 
@@ -19,8 +19,8 @@ export interface Rows {
 export class Pane {
   readonly viewport = el("div", "tk-rows", [], { role: "table" });
   readonly slider = el("div", "tk-slider", [el("div")], { "aria-hidden": "true" });
-  readonly live = new Map<number, HTMLElement>();
   readonly #pad = el("div", "tk-rows-pad", [], { role: "rowgroup" });
+  readonly #live = new LiveRows(this.#pad, (index) => this.#draw(index));
   #tops: number[] = [0];
   #columns = 0;
   #width = 0;
@@ -61,35 +61,26 @@ export class Pane {
     this.viewport.setAttribute("aria-rowcount", String(heights.length));
   }
 
+  /** The rows that are in the page. */
+  get live(): ReadonlyMap<number, HTMLElement> {
+    return this.#live.nodes;
+  }
+
   clear(): void {
-    this.live.clear();
-    this.#pad.replaceChildren();
+    this.#live.clear();
   }
 
   paint(): void {
-    const first = Math.max(0, this.first - OVERSCAN);
-    const stop = Math.min(this.count, this.#rowAt(this.viewport.scrollTop + this.viewport.clientHeight) + OVERSCAN);
-    for (const [index, node] of this.live) {
-      if (index >= first && index < stop) continue;
-      node.remove();
-      this.live.delete(index);
-    }
-    // in the order of the rows, in which they are read aloud and copied
-    const above = document.createDocumentFragment();
-    const below = document.createDocumentFragment();
-    const top = this.live.size ? Math.min(...this.live.keys()) : first;
-    for (let index = first; index < stop; index++) {
-      if (this.live.has(index)) continue;
-      const node = this.rows.element(index);
-      node.style.top = `${this.#tops[index]}px`;
-      node.setAttribute("aria-rowindex", String(index + 1));
-      node.dataset.row = String(index);
-      (index < top ? above : below).append(node);
-      this.live.set(index, node);
-    }
-    this.#pad.prepend(above);
-    this.#pad.append(below);
+    this.#live.keep(this.first, this.#rowAt(this.viewport.scrollTop + this.viewport.clientHeight), this.count);
     this.rows.painted();
+  }
+
+  #draw(index: number): HTMLElement {
+    const node = this.rows.element(index);
+    node.style.top = `${this.#tops[index]}px`;
+    node.setAttribute("aria-rowindex", String(index + 1));
+    node.dataset.row = String(index);
+    return node;
   }
 
   repaint(): void {

@@ -4,7 +4,7 @@
 // The texts of a compile are a tree: each was made from one other, and a map says for each of its lines which line of that
 // one it comes from. Two lines belong together if the way between them leads through lines that do.
 import type { Language } from "../common/syntax.ts";
-import type { Compile, Journal } from "./journal.ts";
+import { type Compile, type Journal, LANGUAGES } from "./journal.ts";
 
 /** For each line of `to`, the line of `from` that it comes from. */
 export interface LineMap {
@@ -30,7 +30,6 @@ interface Cell {
   numbers: readonly (number | null)[];
 }
 
-const LABELS: Record<Language, string> = { tile: "Tile IR", hidet: "Hidet IR", cuda: "CUDA C", ptx: "PTX", sass: "SASS" };
 /** The notes of a step that hold maps: into what it made, and into what a person made of that. */
 const KEYS = ["lines", "lines_of_edit"];
 
@@ -59,7 +58,7 @@ export class Lines {
       if (after) last.set(language, after);
     }
     const written = cell && { id: cell.text, label: cell.names.map(shortName).join(", "), language: "tile" as const, lines: journal.lines(cell.text), numbers: cell.numbers };
-    const made = [...last].filter(([, id]) => known.has(id)).map(([language, id]) => ({ id, label: LABELS[language], language, lines: journal.lines(id), numbers: undefined }));
+    const made = [...last].filter(([, id]) => known.has(id)).map(([language, id]) => ({ id, label: LANGUAGES[language], language, lines: journal.lines(id), numbers: undefined }));
     this.layers = written ? [written, ...made] : made;
   }
 

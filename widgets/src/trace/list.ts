@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list at the side. Only the rows in view are in the page, so a thousand passes cost no more than thirty.
+// The list at the side.
 import { el } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
+import { LiveRows } from "./live.ts";
 
 const ROW = 24;
-const OVERSCAN = 6;
 
 /** A row: what it shows, and where it leads; a heading leads nowhere. */
 export interface Row {
@@ -15,7 +15,7 @@ export interface Row {
 export class List {
   readonly element = el("div", "tk-list", [], { role: "listbox", "aria-label": "Passes" });
   readonly #pad = el("div", "tk-list-pad", [], { role: "presentation" });
-  readonly #live = new Map<number, HTMLElement>();
+  readonly #live = new LiveRows(this.#pad, (index) => this.#draw(index));
   #rows: readonly Row[] = [];
   #selected = "";
 
@@ -40,7 +40,6 @@ export class List {
     this.#rows = rows;
     this.#pad.style.height = `${rows.length * ROW}px`;
     this.#live.clear();
-    this.#pad.replaceChildren();
     this.#paint();
   }
 
@@ -54,38 +53,29 @@ export class List {
       else if ((at + 1) * ROW > scrollTop + clientHeight) this.element.scrollTop = (at + 3) * ROW - clientHeight;
     }
     this.#paint();
-    for (const [index, node] of this.#live) this.#mark(index, node);
-    const active = this.#live.get(at);
+    for (const [index, node] of this.#live.nodes) this.#mark(index, node);
+    const active = this.#live.nodes.get(at);
     if (active) this.element.setAttribute("aria-activedescendant", active.id);
     else this.element.removeAttribute("aria-activedescendant");
   }
 
   #paint(): void {
     const { scrollTop, clientHeight } = this.element;
-    const first = Math.max(0, Math.floor(scrollTop / ROW) - OVERSCAN);
-    const stop = Math.min(this.#rows.length, Math.ceil((scrollTop + clientHeight) / ROW) + OVERSCAN);
-    for (const [index, node] of this.#live) {
-      if (index >= first && index < stop) continue;
-      node.remove();
-      this.#live.delete(index);
+    this.#live.keep(Math.floor(scrollTop / ROW), Math.ceil((scrollTop + clientHeight) / ROW), this.#rows.length);
+  }
+
+  #draw(index: number): HTMLElement {
+    const row = this.#rows[index]!;
+    const node = row.draw();
+    node.style.top = `${index * ROW}px`;
+    if (row.key) {
+      node.dataset.key = row.key;
+      node.id = `${this.id}-${index}`;
+      node.setAttribute("aria-posinset", String(index + 1));
+      node.setAttribute("aria-setsize", String(this.#rows.length));
     }
-    for (let index = first; index < stop; index++) {
-      if (this.#live.has(index)) continue;
-      const row = this.#rows[index]!;
-      const node = row.draw();
-      node.style.top = `${index * ROW}px`;
-      if (row.key) {
-        node.dataset.key = row.key;
-        node.id = `${this.id}-${index}`;
-        node.setAttribute("aria-posinset", String(index + 1));
-        node.setAttribute("aria-setsize", String(this.#rows.length));
-      }
-      this.#mark(index, node);
-      this.#live.set(index, node);
-      // in the order in which they are read
-      const next = [...this.#live].filter(([other]) => other > index).sort(([a], [b]) => a - b)[0]?.[1];
-      this.#pad.insertBefore(node, next ?? null);
-    }
+    this.#mark(index, node);
+    return node;
   }
 
   #mark(index: number, node: HTMLElement): void {
