@@ -38,13 +38,9 @@ export function searchBox(name: string): HTMLInputElement {
   return element;
 }
 
-export function keyLegend(entries: [keys: string, what: string][]): HTMLElement {
-  const legend = el("span", "tk-keys");
-  for (const [keys, what] of entries) {
-    const caps = keys.split(" ").map((key) => el("kbd", "", [key]));
-    legend.append(el("span", "", [...caps, ` ${what}`]));
-  }
-  return legend;
+/** What belongs together, in one frame. */
+export function group(name: string, children: Child[], className = ""): HTMLElement {
+  return el("span", `tk-group ${className}`.trim(), children, { role: "group", "aria-label": name });
 }
 
 export function milliseconds(value: number): string {

@@ -11,7 +11,7 @@ export function makeFocusable(element: HTMLElement, tabIndex = 0): void {
   element.setAttribute(ATTRIBUTE, "true");
 }
 
-export function isTyping(event: Event): boolean {
+function isTyping(event: Event): boolean {
   const target = event.target;
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }

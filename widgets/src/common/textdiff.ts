@@ -2,7 +2,7 @@
 // The one diff of tilekit, as `tilekit/textdiff.py` has it: that file explains it, this one must agree with it. Both are
 // held to the vectors in `widgets/test/vectors/`.
 
-export const MAX_CELLS = 2 ** 32;
+const MAX_CELLS = 2 ** 32;
 const KEPT_CELLS = 2 ** 26;
 const PAIRED_CELLS = 2 ** 8;
 

@@ -18,7 +18,7 @@ export interface Told {
   markers: Marker[];
 }
 
-export interface Requests {
+interface Requests {
   compile(text: string): void;
   revert(): void;
   stop(): void;

@@ -30,6 +30,13 @@ function paintChosen(): void {
   paint(chosen === "light" || chosen === "dark" ? chosen : system.matches ? "dark" : "light");
 }
 
+/** Ink on white paper, whatever is on the screen. */
+function paintForPaper(): void {
+  if (!isDark()) return;
+  paint("light");
+  addEventListener("afterprint", () => paint("dark"), { once: true });
+}
+
 function chunks(): Chunk[] {
   const nodes = document.querySelectorAll<HTMLElement>("script[data-tk]");
   return [...nodes].map((node) => ({ kind: node.dataset.tk as Chunk["kind"], text: node.textContent ?? "" }));
@@ -64,6 +71,7 @@ async function open(): Promise<void> {
 
 paintChosen();
 system.addEventListener("change", paintChosen);
+addEventListener("beforeprint", paintForPaper);
 open().catch((error: unknown) => {
   document.body.append(el("p", "tk-notice", [`This page could not be opened: ${String(error)}`], { role: "alert" }));
 });

@@ -63,7 +63,7 @@ function compare(generated: readonly string[], doc: Text): Edits {
   return { generated, marks: marks.finish(), isEdited: found.length > 0 };
 }
 
-export interface Callbacks {
+interface Callbacks {
   onCompile(): void;
   onChange(isByPerson: boolean): void;
 }

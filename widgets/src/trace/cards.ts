@@ -30,7 +30,7 @@ export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | un
 }
 
 /** The command that runs a step by itself on what it was given; undefined: a toolchain ran it, or it is a script's own. */
-export function commandAlone({ begin, compile, notes }: Step): string | undefined {
+function commandAlone({ begin, compile, notes }: Step): string | undefined {
   const { folder } = compile.run.line;
   if (!folder || notes.has("custom") || !/^(run\d+_)?(tile|lower|hidet|codegen)$/.test(begin.phase)) return undefined;
   return `python3 -m tilekit trace rerun ${begin.index} ${quoted(folder)}`;

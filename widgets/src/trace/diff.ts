@@ -15,7 +15,7 @@ const FOLD_ROW = 24;
 const SIGN = 16;
 const GUTTER = 130;
 
-export interface DiffEvents {
+interface DiffEvents {
   /** A line was clicked or reached by the arrows. */
   onLine(side: Side, line: number): void;
   /** The settings or the pins changed. */
@@ -30,13 +30,15 @@ export interface Shown {
   after: readonly string[] | null;
   languages: readonly [before: Language, after: Language];
   labels: readonly [before: string, after: string];
+  /** What each of them is to the other, where its label does not say it. */
+  sides?: readonly [before: string, after: string];
   /** Two languages, which stand beside each other and are not compared. */
   isTranslation: boolean;
   /** Of a translation: for each new line the old one that it was made of. */
   origins?: Origins | undefined;
 }
 
-export const DIFF_KEYS: readonly [keys: string, what: string][] = [
+const DIFF_KEYS: readonly [keys: string, what: string][] = [
   ["n p", "next, previous change"],
   ["↑ ↓", "go by lines"],
   ["← →", "mark the uses of a name in the line, or look aside"],
@@ -96,8 +98,8 @@ export class DiffView {
   }
 
   /** What switches the view, for whoever has a place for it. */
-  get switches(): readonly HTMLElement[] {
-    return this.#switches.elements;
+  get switches(): HTMLElement {
+    return this.#switches.element;
   }
 
   /** Whether the next line that is clicked becomes part of a pin. */
@@ -111,7 +113,7 @@ export class DiffView {
   }
 
   /** Show two texts, from their first change or from their top; the same ones again as they stand. */
-  show({ before, after, languages, labels, isTranslation, origins }: Shown): void {
+  show({ before, after, languages, labels, sides, isTranslation, origins }: Shown): void {
     const shown = this.#text?.texts;
     const texts: Texts = { before, after: after ?? [], languages, labels, isTranslation: isTranslation || after === null, origins };
     const isAgain = shown !== undefined && isEqual(shown.before, before) && isEqual(shown.after, texts.after) && isEqual(shown.labels, labels);
@@ -123,7 +125,7 @@ export class DiffView {
     this.#name = "";
     this.#lit = { left: new Set(), right: new Set() };
     this.#annotate({ left: [], right: [] });
-    this.#heads.forEach((head, n) => head.replaceChildren(labels[n]!, ...(after === null ? [] : [el("em", "", [n ? "after" : "before"])])));
+    this.#heads.forEach((head, n) => head.replaceChildren(labels[n]!, ...(after === null || !sides ? [] : [el("em", "", [sides[n]!])])));
     this.element.classList.toggle("tk-single", after === null);
     this.viewport.setAttribute("aria-label", labels.filter(Boolean).join(" and "));
     this.#say("");

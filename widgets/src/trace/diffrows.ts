@@ -8,7 +8,7 @@ import { Show } from "./diffalign.ts";
 import type { DiffText, Layout, Place, Row, Side } from "./difftext.ts";
 
 /** What a row is shown with besides its texts. */
-export interface Dress {
+interface Dress {
   layout: Layout;
   /** What was searched for, in the row where it was found. */
   needle: string;

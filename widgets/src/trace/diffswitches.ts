@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buttons that say how a diff is drawn, and the same as a text for the address of a page.
-import { el, toggleButton } from "../common/dom.ts";
+import { el, group, toggleButton } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
 import { CONTEXTS, type Settings } from "./difftext.ts";
 
@@ -13,7 +13,8 @@ export class Switches {
   readonly #renames = toggleButton("Renames", "Fold lines that differ by renaming only (r)", () => this.toggle("renames"));
   readonly #align = toggleButton("Align", "Say which lines belong together (F7 or a; Shift+F7 takes one back)", () => this.onAlign());
   readonly #context = el("select", "tk-select", [], { "aria-label": "Lines around a change", title: "Lines around a change" });
-  readonly elements = [this.#unified, this.#indents, this.#renames, this.#align, this.#context];
+  readonly #parts = [this.#unified, this.#indents, this.#renames, this.#align, this.#context];
+  readonly element = group("How the texts are drawn", this.#parts);
 
   constructor(
     private readonly onChange: (changes: Partial<Settings>) => void,
@@ -34,7 +35,7 @@ export class Switches {
     const pressed: [HTMLElement, boolean][] = [[this.#unified, layout === "unified"], [this.#indents, indents], [this.#renames, renames], [this.#align, isAligning]];
     for (const [toggle, isOn] of pressed) toggle.setAttribute("aria-pressed", String(isOn));
     this.#context.value = String(context);
-    for (const element of this.elements) element.disabled = isTranslation;
+    for (const part of this.#parts) part.disabled = isTranslation;
   }
 
   /** What is not as it is at first. */

@@ -38,7 +38,7 @@ export class Uses {
   }
 }
 
-export function rangeOf(code: HTMLElement, start: number, stop: number): Range {
+function rangeOf(code: HTMLElement, start: number, stop: number): Range {
   const range = document.createRange();
   const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
   let at = 0;

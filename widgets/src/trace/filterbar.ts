@@ -13,7 +13,7 @@ export class FilterBar {
   /** Show the phases of some steps, the kinds of those in the chosen phase, and what is chosen. */
   show(steps: readonly Step[], { phase, badge }: Filter): void {
     const tabs = [...phases(steps)].map(([name, count]) => this.#tab(name, count, name === phase));
-    this.tabs.replaceChildren(this.#tab(undefined, steps.length, phase === undefined), ...tabs);
+    replace(this.tabs, [this.#tab(undefined, steps.length, phase === undefined), ...tabs]);
     const shown = steps.filter((step) => phase === undefined || step.phase === phase);
     const all = this.#badge(undefined, "", shown.length, shown.length === 1 ? "step" : "steps", "All steps", false);
     const badges = BADGES.map(({ name, sign, word, what }) => {
@@ -23,7 +23,7 @@ export class FilterBar {
       node.hidden = count === 0 && badge !== name && name !== "changed";
       return node;
     });
-    this.badges.replaceChildren(all, ...badges);
+    replace(this.badges, [all, ...badges]);
   }
 
   #tab(phase: string | undefined, count: number, isSelected: boolean): HTMLElement {
@@ -41,4 +41,13 @@ export class FilterBar {
     node.setAttribute("aria-pressed", String(isPressed));
     return node;
   }
+}
+
+/** Put other buttons in the place of those in a bar; the one that has the focus hands it on, and the bar does not scroll. */
+function replace(bar: HTMLElement, buttons: HTMLElement[]): void {
+  const { scrollLeft } = bar;
+  const at = [...bar.children].findIndex((node) => node === document.activeElement);
+  bar.replaceChildren(...buttons);
+  bar.scrollLeft = scrollLeft;
+  buttons[at]?.focus({ preventScroll: true });
 }

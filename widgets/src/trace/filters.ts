@@ -10,7 +10,7 @@ export const BADGES = [
   { name: "codegen", sign: "◆", word: "codegen", what: "Steps that write another language" },
 ] as const;
 
-export type Badge = (typeof BADGES)[number]["name"];
+type Badge = (typeof BADGES)[number]["name"];
 
 const BADGE_OF: Record<Status, Badge> = {
   changed: "changed",

@@ -64,8 +64,9 @@ export class Finder {
   #words({ first, last, isOriginal, holders, gone }: Found): (Node | string)[] {
     const link = (step: Step): HTMLElement => button(`${step.number} ${step.name}`, `Go to ${step.number} ${step.name}`, () => this.go(step));
     if (!first || !last) return gone ? ["only in the program as it was written, gone after", link(gone)] : ["in no pass"];
-    const words = [isOriginal ? "there as written, first in" : "first in", link(first), "last in", link(last), `of ${plural(holders.size, "result")}`];
-    return gone ? [...words, "gone after", link(gone)] : words;
+    const all = `of ${plural(holders.size, "result")}`;
+    const words = [isOriginal ? "there as written, first in" : "first in", link(first), "last in", link(last)];
+    return gone ? [...words, `${all} · gone after`, link(gone)] : [...words, all];
   }
 
   #key(event: KeyboardEvent): void {

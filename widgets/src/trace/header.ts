@@ -5,7 +5,7 @@ import { makeFocusable } from "../common/keyboard.ts";
 import type { Compile, Journal } from "./journal.ts";
 import { summary } from "./rows.ts";
 
-export interface HeaderEvents {
+interface HeaderEvents {
   /** Only this kernel is to be listed; undefined: all of them. */
   onKernel: (compile: Compile | undefined) => void;
   /** The shown kernel is to stand beside this one; undefined: alone. */

@@ -4,9 +4,9 @@ import { button, el } from "../common/dom.ts";
 import type { Run } from "./journal.ts";
 import { command } from "./cards.ts";
 
-export type KeyHelp = [keys: string, what: string];
+type Keys = readonly (readonly [keys: string, what: string])[];
 
-export const KEYS: readonly KeyHelp[] = [
+export const KEYS: Keys = [
   ["j k", "next, previous pass that did something"],
   ["J K", "next, previous pass of the list"],
   ["[ ]", "previous, next phase"],
@@ -22,18 +22,23 @@ export const KEYS: readonly KeyHelp[] = [
   ["Esc", "leave what is open"],
 ];
 
-/** The help: every key, and which run this is. */
-export function helpDialog(keys: readonly KeyHelp[], runs: readonly Run[], onClose: () => void): HTMLElement {
-  const list = el("dl", "tk-help-keys");
-  for (const [names, what] of keys) {
-    list.append(el("dt", "", names.split(" ").map((name) => el("kbd", "", [name]))), el("dd", "", [what]));
-  }
+/** The help: every key, by what it is for, and which run this is. */
+export function helpDialog(groups: Record<string, Keys>, runs: readonly Run[], onClose: () => void): HTMLElement {
+  const lists = Object.entries(groups).map(([name, keys]) => el("section", "", [el("b", "", [name]), keyList(keys)]));
   const facts = runs.filter(({ line }) => line.script).map((run) => runFacts(run));
   const close = button("Close", "Close the help (Esc)", onClose);
-  return el("div", "tk-help", [el("div", "tk-help-head", [el("b", "", ["Keys"]), el("span", "tk-grow"), close]), list, ...facts], {
+  return el("div", "tk-help", [el("div", "tk-help-head", [el("b", "", ["Keys"]), el("span", "tk-grow"), close]), el("div", "tk-help-keys", lists), ...facts], {
     role: "dialog",
     "aria-label": "Help",
   });
+}
+
+function keyList(keys: Keys): HTMLElement {
+  const list = el("dl");
+  for (const [names, what] of keys) {
+    list.append(el("dt", "", names.split(" ").map((name) => el("kbd", "", [name]))), el("dd", "", [what]));
+  }
+  return list;
 }
 
 function runFacts(run: Run): HTMLElement {

@@ -2,11 +2,13 @@
 // A step on paper, which has no scroll bar: what it changed, with some lines around.
 import { el } from "../common/dom.ts";
 import { hunks } from "../common/textdiff.ts";
+import type { Subject } from "./subject.ts";
 
 const CONTEXT = 3;
 
-export function onPaper(title: string, cards: Iterable<Element>, before: readonly string[], after: readonly string[] | null, isCompared: boolean): HTMLElement[] {
-  const text = after === null ? before.join("\n") : isCompared ? changes(before, after) : after.join("\n");
+export function onPaper({ step, words, before, after, isTranslation }: Subject, cards: Iterable<Element>): HTMLElement[] {
+  const title = [step.compile.name, `${step.number} ${step.name}`, words].filter(Boolean).join(" · ");
+  const text = after === null ? before.join("\n") : isTranslation ? after.join("\n") : changes(before, after);
   return [el("h1", "", [title]), ...[...cards].map((card) => card.cloneNode(true) as HTMLElement), el("pre", "", [text])];
 }
 

@@ -2,10 +2,8 @@
 // The viewer of a journal, the same in a page of its own and in a notebook: the list of steps at the side, and what the
 // chosen one made of its text, or two steps, or the same step of two compiles beside each other.
 import { copy } from "../common/copy.ts";
-import { button, el, milliseconds, plural, toggleButton } from "../common/dom.ts";
+import { button, el, group, plural, toggleButton } from "../common/dom.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
-import type { Language } from "../common/syntax.ts";
-import { hunks } from "../common/textdiff.ts";
 import { compileCards, editCard, errorBox, figures, ownCard, partingCard, unprintable } from "./cards.ts";
 import { DiffView } from "./diff.ts";
 import type { Side as TextSide } from "./difftext.ts";
@@ -15,13 +13,13 @@ import { Finder } from "./finder.ts";
 import { Header } from "./header.ts";
 import type { Compile, Journal, Step } from "./journal.ts";
 import { helpDialog, KEYS } from "./keys.ts";
-import type { LineMap } from "./lines.ts";
 import { type Place, read, written } from "./link.ts";
 import { Links } from "./links.ts";
 import { onPaper } from "./paper.ts";
 import { Blame, type Comparison, compared, opening } from "./queries.ts";
-import { keyOf, pairKey, pairRows, stepRows, wordsOf } from "./rows.ts";
+import { keyOf, pairKey, pairRows, stepRows } from "./rows.ts";
 import { Side } from "./side.ts";
+import { ofPair, ofStep, type Subject } from "./subject.ts";
 
 export interface Host {
   /** Where keys are listened to: the panel, or the page if it is all there is. */
@@ -33,8 +31,6 @@ export interface Host {
   /** Asks for the machine code, where it can be had. */
   askOn?: (() => void) | undefined;
 }
-
-type Ids = [before: string | null, after: string | null];
 
 const SHOWN_MS = 1600;
 
@@ -48,12 +44,15 @@ export class Viewer {
   #against: Step | undefined;
   #marked: Step | undefined;
   #comparison: Comparison | undefined;
+  /** What is shown of all this. */
+  #subject: Subject | undefined;
   /** Which pair of the comparison is shown. */
   #pair = 0;
   #isBlamed = false;
   /** Whether a step whose source was edited shows what was edited. */
   #isEdit = true;
   #isDrawing = false;
+  #toasted: ReturnType<typeof setTimeout> | undefined;
   #since = 0;
 
   readonly #diff: DiffView;
@@ -156,23 +155,21 @@ export class Viewer {
   }
 
   #main(): HTMLElement {
+    const stepper = [
+      button("‹", "Previous changed pass (k)", () => this.#walk(-1, true), ""),
+      this.#name,
+      button("›", "Next changed pass (j)", () => this.#walk(1, true), ""),
+    ];
+    const copies = [
+      el("span", "tk-copy", ["Copy"], { "aria-hidden": "true" }),
+      button("before", "Copy the text before (Y)", () => this.#copy("before"), ""),
+      button("after", "Copy the text after (y)", () => this.#copy("after"), ""),
+    ];
     const head = el("div", "tk-main-head", [
-      el("span", "tk-stepper", [
-        button("‹", "Previous changed pass (k)", () => this.#walk(-1, true), ""),
-        this.#name,
-        button("›", "Next changed pass (j)", () => this.#walk(1, true), ""),
-      ]),
+      group("Passes", stepper, "tk-stepper"),
       this.#balance,
       this.#word,
-      ...this.#diff.switches,
-      this.#blame,
-      this.#columns,
-      this.#mark,
-      el("span", "tk-copies", [
-        "Copy",
-        button("before", "Copy the text before (Y)", () => this.#copy("before"), ""),
-        button("after", "Copy the text after (y)", () => this.#copy("after"), ""),
-      ]),
+      el("span", "tk-tools", [this.#diff.switches, group("What else is said", [this.#blame, this.#columns, this.#mark]), group("Copy", copies)]),
     ]);
     return el("div", "tk-main", [head, this.#finder.strip, this.#cards, this.#diff.element, this.#links.columns, this.#links.bar]);
   }
@@ -199,6 +196,9 @@ export class Viewer {
   }
 
   #drawList(): void {
+    const isComparing = this.#comparison !== undefined;
+    this.root.classList.toggle("tk-comparing", isComparing);
+    this.#blame.hidden = this.#mark.hidden = isComparing;
     const marks = { holders: this.#finder.holders, marked: this.#marked, hasKernels: this.journal.compiles.length > 1 };
     this.#side.list.show(this.#comparison ? pairRows(this.#comparison) : stepRows(this.#listed, marks));
     this.#select();
@@ -257,8 +257,10 @@ export class Viewer {
       return;
     }
     this.#isDrawing = true;
-    if (this.#comparison) this.#drawPair(this.#comparison);
-    else this.#drawStep(step);
+    this.#subject = this.#comparison
+      ? ofPair(this.journal, this.#comparison, this.#comparison.pairs[this.#pair]!)
+      : ofStep(this.journal, step, this.#against, this.#showsEdit(step));
+    this.#drawSubject(this.#subject);
     this.#drawMark();
     this.#links.turnTo(step.compile);
     this.#drawLinks();
@@ -274,50 +276,16 @@ export class Viewer {
     this.#tell();
   }
 
-  #drawStep(step: Step): void {
-    const from = this.#against;
-    const isEdit = this.#showsEdit(step);
-    const isTooLarge = !from && step.isTooLarge;
-    const languages: [Language, Language] = isEdit ? [step.language, step.language] : [from ? from.language : step.taken, step.language];
-    this.#nameIs(step);
-    const [before, after] = this.#texts(step);
-    const isTranslation = languages[0] !== languages[1] || isTooLarge;
-    const { end } = step;
-    if (end && end.add !== null && !from && !isEdit) this.#sayBalance(end.add, end.del!);
-    else this.#drawBalance(before, isTranslation ? null : after);
-    const words = from ? [`compared with ${from.number} ${from.name}`] : [isEdit ? "generated and compiled source" : step.status === "changed" ? "" : step.words, step.end ? milliseconds(step.ms) : ""];
-    this.#word.title = this.#word.textContent = [...words, isTooLarge ? "too large to compare" : ""].filter(Boolean).join(" · ");
-    this.#cards.replaceChildren(...(from ? [] : this.#cardsOf(step)));
-    const labels = this.#labels(step, after === null);
-    const origins = from ? undefined : (step.notes.get("lines") as LineMap | undefined)?.map;
-    this.#diff.show({ before, after, languages, labels, isTranslation, origins });
-    this.#drawBlame(step);
-    this.#spoken.textContent = `${step.number} ${step.name}: ${step.words}`;
-  }
-
-  #labels(step: Step, isAlone: boolean): [string, string] {
-    const from = this.#against;
-    if (from) return [`${from.number} ${from.name}`, `${step.number} ${step.name}`];
-    if (this.#showsEdit(step)) return ["generated", "compiled"];
-    if (isAlone) return [step.isBroken ? `what ${step.name} was given` : `${step.name}: ${step.words}`, ""];
-    return [step.giver?.name ?? "as written", step.name];
-  }
-
-  /** How many lines came and went between two texts that are compared. */
-  #drawBalance(before: readonly string[], after: readonly string[] | null): void {
-    const found = after === null ? [] : hunks(before, after);
-    const count = (side: "removed" | "added"): number => found.reduce((sum, hunk) => sum + hunk[side].stop - hunk[side].start, 0);
-    this.#sayBalance(count("added"), count("removed"));
-  }
-
-  #sayBalance(added: number, removed: number): void {
-    const pills = [el("span", "tk-pill tk-added", [`+${added}`]), el("span", "tk-pill tk-removed", [`−${removed}`])];
-    this.#balance.replaceChildren(...(added || removed ? pills : []));
-  }
-
-  #nameIs(step: Step): void {
+  #drawSubject({ step, words, added, removed, ...texts }: Subject): void {
     this.#name.replaceChildren(el("b", "", [step.number]), ` ${step.name}`);
     this.#name.title = step.name;
+    this.#word.title = this.#word.textContent = words;
+    const pills = [el("span", "tk-pill tk-added", [`+${added}`]), el("span", "tk-pill tk-removed", [`−${removed}`])];
+    this.#balance.replaceChildren(...(added || removed ? pills : []));
+    this.#cards.replaceChildren(...(this.#comparison ? this.#cardsOfPair(this.#comparison) : this.#against ? [] : this.#cardsOf(step)));
+    this.#diff.show(texts);
+    this.#drawBlame(step);
+    this.#spoken.textContent = `${step.number} ${step.name}: ${this.#comparison ? words : step.words}`;
   }
 
   #cardsOf(step: Step): HTMLElement[] {
@@ -341,19 +309,6 @@ export class Viewer {
     return !this.#against && this.#isEdit && step.isEdited;
   }
 
-  /** The texts that are shown; where there is nothing to compare, the one that there is. */
-  #ids(step: Step): Ids {
-    if (this.#against) return [this.#against.after, step.after];
-    if (this.#showsEdit(step)) return [step.codegen!.source, step.codegen!.compiled];
-    return [step.begin.before, step.isBroken ? null : step.after];
-  }
-
-  #texts(step: Step): [readonly string[], readonly string[] | null] {
-    const [before, after] = this.#ids(step);
-    const hasOne = !this.#against && (after === null || after === before);
-    return [this.journal.lines(before), hasOne ? null : this.journal.lines(after)];
-  }
-
   // --- two steps -------------------------------------------------------------------------------------------------------
 
   /** Mark the shown step; if another one is marked, compare with that. */
@@ -372,7 +327,6 @@ export class Viewer {
   #drawMark(): void {
     const marked = this.#marked;
     const words = !marked ? "Mark" : marked === this.#step ? "Marked" : this.#against ? "Compared" : `Compare with ${marked.number}`;
-    this.#mark.hidden = this.#comparison !== undefined;
     this.#mark.textContent = words;
     this.#mark.title = marked ? `Marked: ${marked.number} ${marked.name} (x)` : "Mark this pass, to compare another with it (x)";
     this.#mark.setAttribute("aria-label", this.#mark.title);
@@ -420,21 +374,10 @@ export class Viewer {
     if (pairs[at]) this.#goToPair(at);
   }
 
-  #drawPair({ a, b, pairs, parting }: Comparison): void {
-    const pair = pairs[this.#pair]!;
-    const step = (pair.b ?? pair.a)!;
-    this.#nameIs(step);
-    this.#word.title = this.#word.textContent = !pair.a ? `only in B, ${b.name}` : !pair.b ? `only in A, ${a.name}` : wordsOf(pair);
-    const broken = [pair.a, pair.b].filter((one) => one?.isBroken).map((one) => errorBox(one!, (culprit) => this.#go(culprit))!);
-    this.#cards.replaceChildren(partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()), ...broken);
-    const name = (side: string, one: Step): string => `${side} ${one.number} ${one.name}`;
-    const labels: [string, string] = pair.a && pair.b ? [name("A", pair.a), name("B", pair.b)] : [name(pair.a ? "A" : "B", step), ""];
-    const before = this.journal.lines((pair.a ?? step).after);
-    const after = pair.a && pair.b ? this.journal.lines(pair.b.after) : null;
-    this.#drawBalance(before, after);
-    this.#diff.show({ before, after, languages: [step.language, step.language], labels, isTranslation: false });
-    this.#diff.gutter(null);
-    this.#spoken.textContent = `${step.name}: ${this.#word.textContent}`;
+  #cardsOfPair({ pairs, parting }: Comparison): HTMLElement[] {
+    const { a, b } = pairs[this.#pair]!;
+    const broken = [a, b].filter((one) => one?.isBroken).map((one) => errorBox(one!, (culprit) => this.#go(culprit))!);
+    return [partingCard(pairs[parting], () => this.#goToPair(parting), () => this.#leave()), ...broken];
   }
 
   /** Leave the comparison, of compiles or of steps. */
@@ -460,8 +403,8 @@ export class Viewer {
   /** Beside each line who made it, or, of a person's own pass, which of its methods did. */
   #drawBlame(step: Step): void {
     this.#blame.setAttribute("aria-pressed", String(this.#isBlamed));
-    const isShown = this.#isBlamed && !this.#showsEdit(step);
-    if (isShown) return this.#diff.gutter(this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")));
+    if (this.#comparison) return this.#diff.gutter(null);
+    if (this.#isBlamed && !this.#showsEdit(step)) return this.#diff.gutter(this.#origins(step).map((origin) => (origin ? `${origin.number} ${origin.name}` : "")));
     this.#diff.gutter(step.visits?.after ?? null, this.#against ? [] : step.visits?.before);
   }
 
@@ -473,16 +416,16 @@ export class Viewer {
   // --- lines of every language -----------------------------------------------------------------------------------------
 
   #link(side: TextSide, line: number): void {
-    const id = this.#step && !this.#comparison && this.#ids(this.#step)[side === "left" ? 0 : 1];
+    const id = this.#subject?.ids[side === "left" ? 0 : 1];
     this.#links.choose(id ? { id, line } : undefined);
   }
 
   /** Light up what belongs with the chosen line, in the texts that are shown. */
   #drawLinks(): void {
-    const ids: Ids = this.#step && !this.#comparison ? this.#ids(this.#step) : [null, null];
-    this.#diff.light("left", this.#links.lit(ids[0]));
-    this.#diff.light("right", this.#links.lit(ids[1]));
-    for (const part of [this.#diff.element, ...this.#diff.switches]) part.hidden = this.#links.isOpen;
+    const [left, right] = this.#subject?.ids ?? [null, null];
+    this.#diff.light("left", this.#links.lit(left));
+    this.#diff.light("right", this.#links.lit(right));
+    this.#diff.element.hidden = this.#diff.switches.hidden = this.#links.isOpen;
     this.#columns.hidden = !this.#links.isKnown;
     this.#columns.setAttribute("aria-pressed", String(this.#links.isOpen));
     this.#tell();
@@ -546,24 +489,22 @@ export class Viewer {
       this.#diff.viewport.focus({ preventScroll: true });
       return;
     }
-    this.#help = helpDialog([...KEYS, ...this.#diff.keys], this.journal.runs, () => this.#toggleHelp());
+    this.#help = helpDialog({ Passes: KEYS, Texts: this.#diff.keys }, this.journal.runs, () => this.#toggleHelp());
     this.root.append(this.#help);
     this.#help.querySelector("button")!.focus();
   }
 
   async #copy(side: "before" | "after"): Promise<void> {
-    if (!this.#step) return;
-    const [before, after] = this.#texts(this.#step);
+    if (!this.#subject) return;
+    const { before, after } = this.#subject;
     const lines = side === "before" ? before : (after ?? before);
     const isCopied = await copy(lines.join("\n"));
     this.#toast.textContent = isCopied ? `copied ${plural(lines.length, "line")} ${side}` : "the browser refused to copy";
-    setTimeout(() => (this.#toast.textContent = ""), SHOWN_MS);
+    clearTimeout(this.#toasted);
+    this.#toasted = setTimeout(() => (this.#toast.textContent = ""), SHOWN_MS);
   }
 
   #layOutForPaper(): void {
-    const step = this.#step;
-    if (!step) return;
-    const title = `${step.compile.name} · ${step.number} ${step.name} · ${this.#word.textContent}`;
-    this.#paper.replaceChildren(...onPaper(title, this.#cards.children, ...this.#texts(step), !step.isTranslation || this.#showsEdit(step)));
+    if (this.#subject) this.#paper.replaceChildren(...onPaper(this.#subject, this.#cards.children));
   }
 }

@@ -26,7 +26,7 @@ const root = document.createElement("section");
 root.className = "tk-panel";
 root.style.height = "100vh";
 const bar = document.createElement("header");
-bar.append(...view.switches);
+bar.append(view.switches);
 root.append(bar, view.element);
 makeFocusable(root, -1);
 keepKeys(root, (key, event) => view.key(key, event), signal);
