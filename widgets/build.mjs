@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the panels into tilekit/static: one ES module and one style sheet each, complete in themselves, since anywidget
 // hands a module over as text and a relative import in it could not be resolved. Each begins with the digest of all that
-// it was built from, which tests/notebook/panels/test_bundles.py compares.
+// it was built from, which tests/repository/test_widgets.py compares.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
