@@ -20,9 +20,9 @@ TESTS ?=
 WORKERS ?= 2
 PYTEST := $(PYTHON) -m pytest $(TESTS)
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
-# those of the browser come last, and alone: Playwright keeps the event loop of its process
+# those of the browser come last, in processes of their own: Playwright keeps the event loop of its process
 ALL_TESTS := status=0; $(PYTEST) --ignore=tests/browser $(SIDE_BY_SIDE) || status=1; \
-	$(PYTEST) tests/browser || status=1; exit $$status
+	$(PYTEST) tests/browser $(SIDE_BY_SIDE) || status=1; exit $$status
 PORT ?= 8888
 SLOW_SAMPLE ?= 1
 SEED ?= 0
