@@ -675,6 +675,16 @@ def test_a_kernel_with_an_edit_keeps_its_place(tmp_path: pathlib.Path) -> None:
     assert EditStore(tmp_path).folder(SOFTMAX).decide(G1).tag is Tag.NONE
 
 
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"script": "Softmax"}', b"\xff\xfe"])
+def test_an_edit_is_found_also_where_nobody_knows_whose_it_is(tmp_path: pathlib.Path, damage: bytes) -> None:
+    folder = EditStore(tmp_path).folder(SOFTMAX)
+    folder.decide(G1)
+    folder.working.write_bytes(U)
+    (tmp_path / ".kernel.json").write_bytes(damage)
+    decision = EditStore(tmp_path).folder(SOFTMAX).decide(G1)
+    assert (decision.tag, decision.text) == (Tag.PATCHED, U.decode())
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -17,7 +17,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from tilekit.diag import CodegenError, TilekitError
@@ -347,7 +347,8 @@ class EditStore:
 
     def _take_root(self, kernel: Identity, own: EditFolder) -> bool:
         at_root = EditFolder(self.root, self.working)
-        is_others = files.read(self._claim) is not None and at_root.holds_edit()
+        # one that is damaged says no more than none: an edit that lies there is not left without a kernel
+        is_others = _is_claim(files.read(self._claim)) and at_root.holds_edit()
         if is_others or own.holds_edit():
             return False
         files.replace(self._claim, _to_json(kernel))
@@ -361,3 +362,11 @@ def safe_name(name: str) -> str:
 
 def _to_json(kernel: Identity) -> bytes:
     return (json.dumps(asdict(kernel), indent=2) + "\n").encode()
+
+
+def _is_claim(content: files.Content) -> bool:
+    try:
+        found = json.loads(content.text) if isinstance(content, Readable) else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.keys() == {each.name for each in fields(Identity)}
