@@ -195,7 +195,19 @@ def test_what_the_cell_raises_is_its_own(notebook: Notebook):
     assert isinstance(ran.error, ZeroDivisionError)
     assert "Cell In[2], line 3" in ran.stdout
     assert "----> 3 x / 0" in ran.stdout
-    assert isinstance(notebook.run("%%tilus_pass --after layout_inference\nx x").error, SyntaxError)
+    assert "tilekit/notebook" not in ran.stdout, "frames of ours are hidden"
+
+
+@pytest.mark.parametrize(("line", "column"), [("x x", 0), ("def f(a)", 8), ("y = 'abc", 4), ("y = (1,", 4)])
+@pytest.mark.parametrize("above", ["", "\n", "\n\n"])
+def test_what_does_not_parse_is_shown_at_its_line(notebook: Notebook, line, column, above):
+    ran = notebook.run(f"{above}%%tilus_pass --after layout_inference\nx = 1\n{line}\n")
+    assert isinstance(ran.error, LanguageError)
+    assert f"TK804 in tilus_pass, Cell In[2], line {3 + len(above)}: the cell does not parse: " in ran.stdout
+    shown = ran.stdout.splitlines()
+    at = shown.index(f"    {line}")
+    assert shown[at + 1].index("^") >= 4 + column
+    assert "Traceback" not in ran.stdout
 
 
 def test_a_base_of_the_pass_is_no_pass_of_its_own(notebook: Notebook):

@@ -152,6 +152,7 @@ NOTEBOOK: dict[str, str] = {
     "TK801": "%%tilus is not on the first line",
     "TK802": "option of a magic cannot be used",
     "TK803": "cell does not define one pass",
+    "TK804": "cell does not parse",
 }
 
 CONFIGURATION_AND_CACHE: dict[str, str] = {

@@ -248,6 +248,7 @@ class Extension:
 
     def run_pass(self, line: str, body: str | None) -> None:
         """`%%tilus_pass`, or `%tilus_pass` where there is no body."""
+        __tracebackhide__ = True
         outer = (self._outermost and self._outermost.raw_cell) or ""
         number = self._cell_number()
         if body is None:
@@ -310,6 +311,7 @@ def as_pass_magic(extension: Extension) -> Callable[..., None]:
     @no_var_expand
     @output_can_be_silenced
     def tilus_pass(line: str, body: str | None = None) -> None:
+        __tracebackhide__ = True
         extension.run_pass(line, body)
 
     tilus_pass.__doc__ = own_passes.HELP

@@ -117,6 +117,7 @@ def run(shell: Any, line: str, body: str | None, place: Place) -> str:
     TilekitError
         Placed at the line of the magic. What the cell itself raises goes through as it is.
     """
+    __tracebackhide__ = True  # what the cell raises is shown from the cell on
     text = f"{'%' if body is None else '%%'}{NAME} {line}".rstrip()
     first_line = FirstLine(text, place.cell, place.number)
     try:
@@ -145,14 +146,27 @@ class Place:
 
 def _defined(shell: Any, body: str, place: Place) -> list[type]:
     """Run the cell's body in its own lines, and give the classes that it defines."""
+    __tracebackhide__ = True
     filename = shell.compile.cache(place.text, place.execution, raw_code=place.text)
     # as many lines above it as there are in the cell
     source = "\n" * place.number + shell.transform_cell(body)
-    tree = imports.rewrite_imports(shell.transform_ast(shell.compile.ast_parse(source, filename)))
+    try:
+        parsed = shell.compile.ast_parse(source, filename)
+    except SyntaxError as error:
+        raise _no_python(error, source.splitlines(), place.cell) from None
+    tree = imports.rewrite_imports(shell.transform_ast(parsed))
     bring_names(tree, shell.user_ns)
     exec(shell.compile(tree, filename, "exec"), shell.user_ns)
     names = [statement.name for statement in tree.body if isinstance(statement, ast.ClassDef)]
     return [cls for name in names if isinstance(cls := shell.user_ns.get(name), type)]
+
+
+def _no_python(error: SyntaxError, lines: Sequence[str], cell: str) -> TilekitError:
+    number, begin = error.lineno or 1, (error.offset or 1) - 1
+    line = lines[number - 1] if number <= len(lines) else ""
+    where = FirstLine(line, cell, number)
+    at = Span(NAME, number, begin, number, max(begin + 1, min(error.end_offset or 0, len(line))))
+    return where.placed(errors.LanguageError("TK804", f"the cell does not parse: {error.msg}"), at)
 
 
 def of_cell(wish: Wish, defined: Sequence[type], at: Span) -> str:
