@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def test_what_nvdisasm_prints_is_taken_apart_into_text_and_lines_of_ptx() -> Non
     came = {line.split()[1]: ptx for line, ptx in zip(text, sass.lines, strict=True) if "/*" in line}
     assert came == {"MOV": 11, "S2R": 11, "EXIT": 30, "NOP": None}
     assert [ptx for line, ptx in zip(text, sass.lines, strict=True) if "/*" not in line] == [None] * 7
+    assert all(re.match(r"  /\*[0-9a-f]+\*/  \S", line) for line in text if "/*" in line)
 
 
 @pytest.fixture

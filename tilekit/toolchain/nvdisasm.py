@@ -22,7 +22,7 @@ class Sass:
 
 
 _COMES_FROM = re.compile(r'\s*//## File "\.nv_debug_ptx_txt\.?\d*", line (\d+)')
-_INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s")
+_INSTRUCTION = re.compile(r"\s*(/\*[0-9a-f]{4,}\*/)\s+")
 
 
 def disassemble(cubin: bytes) -> str:
@@ -59,7 +59,9 @@ def parse(printed: str) -> Sass:
             continue
         if line.lstrip().startswith(".section"):
             ptx = None
+        instruction = _INSTRUCTION.match(line)
         if line.strip() or (text and text[-1]):
-            text.append(line.rstrip())
-            lines.append(ptx if _INSTRUCTION.match(line) else None)
+            # the address and the instruction close together, so that both are seen where there is little room
+            text.append(_INSTRUCTION.sub(r"  \1  ", line, count=1).rstrip() if instruction else line.rstrip())
+            lines.append(ptx if instruction else None)
     return Sass("\n".join(text) + "\n", (*lines, None))
