@@ -81,6 +81,12 @@ def test_the_journal_is_that_of_a_traced_run():
     assert zlib.decompress(steps.packed, -zlib.MAX_WBITS).decode() == steps.journal
 
 
+def test_the_compile_took_as_long_as_its_steps():
+    recorder, _ = recorded()
+    recorder.end(Stage.HOST, "g++", recorder.steps[-1].after, recorder.steps[-1].after, 100.0)
+    assert read(Steps(recorder).journal).compiles[0].ns == 100_006_000_000
+
+
 def test_a_program_is_printed_once_however_often_it_is_looked_at():
     recorder, texts = recorded()
     steps = Steps(recorder)
