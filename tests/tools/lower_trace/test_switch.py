@@ -177,6 +177,14 @@ def test_case_10_what_is_skipped_is_told_in_one_line(tmp_path, capfd):
     assert t.compiles == [] and run_folders(tmp_path) == []
 
 
+def test_who_asks_where_a_kernel_is_edited_begins_no_run(tmp_path):
+    kernel = observer.Identity("Scale", "n", "sm_80", "cpu")
+    with tilekit.tracing("html", tmp_path) as t:
+        asked = t.edit_folder(kernel)
+    assert run_folders(tmp_path) == []
+    assert asked.path.parent == tmp_path
+
+
 def test_case_10_a_kernel_for_the_evaluator_is_traced_up_to_its_source(tmp_path, monkeypatch):
     monkeypatch.setattr(host, "find_compiler", lambda: None)
     with tilekit.tracing("terminal", tmp_path) as t:

@@ -22,6 +22,7 @@ from tilekit.config import TraceMode
 from tilekit.events import BY_HAND, Fanout, Null, Sink, Stage
 from tilekit.jit import observer
 from tilekit.jit.observer import Identity
+from tilekit.tools.lower_trace import naming
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
@@ -194,12 +195,13 @@ class Session:
     def _printers(self, terminal: ModuleType) -> list[Listener]:
         return [terminal.Terminal(self._console, self.settings.max_lines)] if self.settings.mode.prints else []
 
-    def _store(self, script_folder: Path) -> EditStore:
-        """Where what is generated can be edited."""
+    def _store(self) -> EditStore:
+        """Where what is generated can be edited; who asks for it begins no run."""
         chosen = self.settings.codegen_output
         if isinstance(chosen, Path):
             return EditStore(chosen.parent, chosen.name)
-        return EditStore(script_folder, WORKING)
+        run = importlib.import_module("tilekit.tools.lower_trace.run")
+        return EditStore(run.home_of(naming.script_name(), self.settings.folder), WORKING)
 
     def edit_folder(self, kernel: Identity) -> EditFolder | None:
         """Where what is generated for a kernel can be edited; None if nowhere."""
@@ -207,7 +209,7 @@ class Session:
             return None
         with self._lock:
             if self._edits is None:
-                self._edits = self._store(self._opened().folder.script_folder)
+                self._edits = self._store()
         return self._edits.folder(kernel)
 
     def _edit_sinks(self, kernel: Identity, recorded: CompileSink) -> list[EditSink]:
