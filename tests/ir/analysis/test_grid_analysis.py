@@ -66,6 +66,13 @@ def test_patterns_agree_with_every_point_of_the_box(case, data):
                 assert (group[..., position].astype(int) == group[..., 0].astype(int) + pattern.step * position).all()
 
 
+@pytest.mark.parametrize(("dtype", "run"), [(dtypes.int8, 4), (dtypes.uint8, 0), (dtypes.int16, 0)])
+def test_a_run_ends_where_the_range_of_its_dtype_does(dtype, run):
+    i = scalar.var("i", dtype)
+    pattern = axis_pattern(scalar.mul(i, scalar.constant(dtype, 32)), i, Facts({}).over([i], [8]))
+    assert (pattern.step, pattern.run) == (32, run)
+
+
 @pytest.mark.parametrize("ragged", [False, True])
 @given(box(), st.data())
 def test_a_vector_is_contiguous_aligned_and_has_no_gap(ragged, case, data):

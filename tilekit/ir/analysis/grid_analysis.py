@@ -233,7 +233,9 @@ class _Axis:
         power = math.gcd(exact.divisor, 1 << dtype.nbits)
         if exact.step == 0:
             return Pattern(0, exact.run, power)
-        inside = exact.within(_fitting(exact.run, power, exact.step) if exact.step > 0 else 1)
+        # the range of a signed dtype ends in the middle between two multiples of its size
+        end = math.gcd(power, 1 << (dtype.nbits - dtype.is_signed()))
+        inside = exact.within(_fitting(exact.run, end, exact.step) if exact.step > 0 else 1)
         return Pattern(inside.step, inside.run, math.gcd(inside.divisor, 1 << dtype.nbits))
 
     def _value(self, expr: Expr) -> int | None:
