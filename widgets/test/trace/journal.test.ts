@@ -30,9 +30,10 @@ test("a long chain of changes is followed without running out of stack", () => {
 test("wherever a journal is torn, what was told before stands, and the step that went on did not finish", () => {
   const lines = linesOf(...pipeline(4));
   const text = written(lines);
-  for (let n = 0; n < 40; n++) {
-    const cut = random(text.length);
-    const whole = text.slice(0, cut).split("\n").length - 1;
+  const ends = lines.map((_, k) => written(lines.slice(0, k + 1)).length - 1);
+  for (const cut of [...ends, ...Array.from({ length: 40 }, () => random(text.length))]) {
+    // a line is whole with its last character, also before the end of the line is written
+    const whole = text.slice(0, text[cut] === "\n" ? cut + 1 : cut).split("\n").length - 1;
     const journal = new Journal().read(text.slice(0, cut));
     const ended = lines.slice(0, whole).filter(({ k }) => k === "pass_end").length;
     assert.equal(journal.steps.filter(({ end }) => end).length, ended);
