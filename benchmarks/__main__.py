@@ -22,12 +22,13 @@ def main(names: list[str]) -> int:
         return 2
     figures = dict(budgets.BUDGETS)
     if has_gpu:
-        from benchmarks import kernels, launch, tensor_cores, tk_functions
+        from benchmarks import kernels, launch, tensor_cores, tk_functions, tuning
 
         figures["kernels"] = kernels.measure
         figures["launch"] = launch.measure
         figures["tensor_cores"] = tensor_cores.measure
         figures["tk_functions"] = tk_functions.measure
+        figures["tuning"] = tuning.measure
     unknown = sorted(set(names) - set(figures))
     if unknown:
         print(f"there is no figure {unknown[0]}: choose from {', '.join(figures)}", file=sys.stderr)

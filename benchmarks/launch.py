@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -17,31 +18,33 @@ from benchmarks import report
 LAUNCHES = 500  # less than a GPU's queue holds, so that nobody waits for it
 REPEAT = 9
 
-SCRIPT = """
-import sys, time
+# tilus 0.2.0 compiles the same text
+_SCRIPT = """
+import os, sys, time
 import torch
-import tilekit
-from tilekit import float32, int32
+import {language} as tilus
+from {language} import float32, int32
 
 
-class AddFour(tilekit.Script):
+class AddThree(tilus.Script):
     def __call__(self, n: int32, a: ~float32, b: ~float32, c: ~float32, d: ~float32):
         self.attrs.blocks = [(n + 127) // 128]
         self.attrs.warps = 4
-        at = self.blockIdx.x * 128
-        tiles = [self.load_global(self.global_view(p, dtype=float32, shape=[n]), offsets=[at], shape=[128])
-                 for p in (a, b, c)]
-        out = self.global_view(d, dtype=float32, shape=[n])
-        self.store_global(out, tiles[0] + tiles[1] + tiles[2], offsets=[at])
+        at: int32 = self.blockIdx.x * 128
+        x = self.load_global(self.global_view(a, dtype=float32, shape=[n]), offsets=[at], shape=[128])
+        y = self.load_global(self.global_view(b, dtype=float32, shape=[n]), offsets=[at], shape=[128])
+        z = self.load_global(self.global_view(c, dtype=float32, shape=[n]), offsets=[at], shape=[128])
+        self.store_global(self.global_view(d, dtype=float32, shape=[n]), x + y + z, offsets=[at])
 
 
-handle = AddFour()
+tilus.option.cache_dir({folder!r})
+handle = AddThree()
 tensors = [torch.ones(1024, device="cuda") for _ in range(4)]
 torch.cuda.synchronize()
 """
 
 _FIRST_CALL = (
-    SCRIPT
+    _SCRIPT
     + """
 start = time.perf_counter()
 handle(1024, *tensors)
@@ -51,56 +54,71 @@ print(time.perf_counter() - start, "hidet" in sys.modules)
 )
 
 
+def _languages() -> list[str]:
+    return ["tilekit", *(["tilus"] if importlib.util.find_spec("tilus") else [])]
+
+
 def call_microseconds() -> dict[str, Any]:
-    """One call with four torch tensors, beside the bare driver call on packed arguments, and torch.add; in turn."""
+    """One call with four torch tensors, beside the bare driver call on packed arguments, torch.add, tilus; in turn."""
     import torch
 
-    names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "script.py")
-        path.write_text(SCRIPT)
-        exec(compile(SCRIPT, str(path), "exec"), names)
-        handle, tensors = names["handle"], names["tensors"]
-        handle(1024, *tensors)
-    runner = handle.last.runner
+        launches: dict[str, Callable[[], object]] = {}
+        for language in _languages():
+            names: dict[str, Any] = {"__name__": f"launch_of_{language}"}
+            path = Path(folder, f"{language}.py")
+            path.write_text(_SCRIPT.format(language=language, folder=str(Path(folder, language))))
+            exec(compile(path.read_text(), str(path), "exec"), names)
+            handle, tensors = names["handle"], names["tensors"]
+            handle(1024, *tensors)
+            launches[language] = lambda handle=handle, tensors=tensors: handle(1024, *tensors)
+            if language == "tilekit":
+                launches["driver"] = _bare(handle.last.runner)
+        x, y, out = (torch.ones(1024, device="cuda") for _ in range(3))
+        launches["torch.add"] = lambda: torch.add(x, y, out=out)
+        times: dict[str, list[float]] = {name: [] for name in launches}
+        for _ in range(REPEAT):
+            for name, launch in launches.items():
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                for _ in range(LAUNCHES):
+                    launch()
+                times[name].append((time.perf_counter() - start) / LAUNCHES * 1e6)
+        torch.cuda.synchronize()
+    found: dict[str, Any] = {name: report.spread(values) for name, values in times.items()}
+    found["over_driver"] = round(found["tilekit"]["median"] / found["driver"]["median"], 3)
+    return found
+
+
+def _bare(runner: Any) -> Callable[[], object]:
+    """The driver's launch of a kernel on arguments that are packed already."""
+    import torch
+
     there, function = runner._functions[0]
     stream = there.stream(torch.cuda.current_stream().cuda_stream)
-    bare = there.api.cuLaunchKernel
-    slots = runner._slots_address
-    out, x, y = tensors[3], tensors[0], tensors[1]
-    contestants: dict[str, Callable[[], object]] = {
-        "driver": lambda: bare(function, 8, 1, 1, 128, 1, 1, 0, stream, slots, 0),
-        "tilekit": lambda: handle(1024, *tensors),
-        "torch.add": lambda: torch.add(x, y, out=out),
-    }
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(REPEAT):
-        for name, launch in contestants.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(LAUNCHES):
-                launch()
-            times[name].append((time.perf_counter() - start) / LAUNCHES * 1e6)
-    torch.cuda.synchronize()
-    found: dict[str, Any] = {name: report.spread(values) for name, values in times.items()}
-    found["over_driver"] = round(min(times["tilekit"]) / min(times["driver"]), 2)
-    return found
+    launch, slots = there.api.cuLaunchKernel, runner._slots_address
+    return lambda: launch(function, 8, 1, 1, 128, 1, 1, 0, stream, slots, 0)
 
 
 def first_call_milliseconds() -> dict[str, Any]:
     """The first call in a new process, after its imports and with CUDA awake: not cached, then cached."""
+    return {language: _first_calls(language) for language in _languages()}
+
+
+def _first_calls(language: str) -> dict[str, Any]:
     found: dict[str, list[float]] = {"cold": [], "cached": []}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "script.py")
-        path.write_text(_FIRST_CALL)
+        path.write_text(_FIRST_CALL.format(language=language, folder=str(Path(folder, "cache"))))
         root = str(Path(__file__).parents[1])
-        for turn in range(REPEAT):
-            environment = {**os.environ, "TILEKIT_CACHE_DIR": str(Path(folder, "cache")), "PYTHONPATH": root}
+        python_path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        for turn in range(REPEAT if language == "tilekit" else 4):
+            environment = {**os.environ, "PYTHONPATH": python_path}
             run = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True)
             if run.returncode:
                 raise RuntimeError(run.stderr)
-            seconds, has_compiler = run.stdout.split()
-            if turn and has_compiler == "True":
+            seconds, has_compiler = run.stdout.split()[-2:]
+            if turn and language == "tilekit" and has_compiler == "True":
                 raise RuntimeError("a cached kernel has loaded the compiler")
             found["cached" if turn else "cold"].append(1e3 * float(seconds))
     return {name: report.spread(values) for name, values in found.items()}
