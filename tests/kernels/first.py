@@ -6,8 +6,8 @@ from typing import Any
 
 from tilekit import config
 from tilekit import target as targets
-from tilekit.jit.instance import Machine
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.machine import Machine
 from tilekit.runtime.tensors import Device, DeviceKind
 
 

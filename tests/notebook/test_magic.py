@@ -10,8 +10,8 @@ from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
 from tilekit import config, target
 from tilekit.diag import KernelError, LanguageError, sources
 from tilekit.jit import observer, session
-from tilekit.jit.instance import Machine
 from tilekit.jit.instantiated import InstantiatedScript
+from tilekit.jit.machine import Machine
 from tilekit.notebook import static
 from tilekit.notebook.running import PlainCells
 from tilekit.notebook.tuning import TuningPlots

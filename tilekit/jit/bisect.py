@@ -25,7 +25,7 @@ from tilekit.ir.prog import Program
 from tilekit.ir.tools.verifier import verify
 from tilekit.jit import agreement, contestants
 from tilekit.jit.bisected import Bisection, Judged, Outcome
-from tilekit.jit.instance import Machine
+from tilekit.jit.machine import Machine
 from tilekit.jit.trial import Trial
 from tilekit.lowir import passes as lowir_passes
 from tilekit.lowir import printer

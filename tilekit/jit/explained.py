@@ -12,7 +12,8 @@ from tilekit.jit.specialized import Restart, Specialized, shown
 from tilekit.runtime import compiled
 
 if TYPE_CHECKING:
-    from tilekit.jit.instance import JitInstance, Machine
+    from tilekit.jit.instance import JitInstance
+    from tilekit.jit.machine import Machine
 
 _NAMES = {
     "compiler": "the compiler's back end",
@@ -60,12 +61,9 @@ def explain(instance: JitInstance, machine: Machine) -> Explanation:
         changed += _nearest(restart)
     if found is None:
         return Explanation(instance.instance_name, kept, False, tuple(changed), restart.untracked)
-    pipeline = "" if machine.pipeline is None else machine.pipeline.key
-    where = machine.target, machine.device.kind, machine.config, pipeline
-    options = compiled.options_of(*where)
-    has_binary = compiled.find(found.text, *where) is not None
+    has_binary = machine.find(found.text) is not None
     if not has_binary:
-        changed += _other_options(found.text, options, machine)
+        changed += _other_options(found.text, machine)
     return Explanation(instance.instance_name, kept, has_binary, tuple(changed), restart.untracked)
 
 
@@ -89,9 +87,9 @@ def _nearest(restart: Restart) -> list[str]:
     return min(differences, key=len, default=[])
 
 
-def _other_options(text: str, options: Mapping[str, str], machine: Machine) -> list[str]:
+def _other_options(text: str, machine: Machine) -> list[str]:
     """How the options differ from those with which the same program was compiled."""
-    found: list[list[str]] = []
+    options, found = machine.options(), list[list[str]]()
     for folder in compiled.cache_of(machine.config).programs.glob("*"):
         try:
             if (folder / compiled.PROGRAM).read_text() != text:

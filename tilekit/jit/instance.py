@@ -8,7 +8,6 @@ import importlib
 import inspect
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilekit.cache.programs import key_of
@@ -20,37 +19,21 @@ from tilekit.diag.sources import Sources
 from tilekit.jit import observer, session
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
+from tilekit.jit.machine import Machine
 from tilekit.jit.observer import Identity
 from tilekit.jit.specialized import FailedSchedule, Restart, Specialization, Specialized, of_all
 from tilekit.lang.params import CallParameters
 from tilekit.runtime import device
 from tilekit.runtime.device import Gpu
-from tilekit.runtime.tensors import Device, DeviceKind
-from tilekit.target import Target
 
 if TYPE_CHECKING:
     from tilekit.ir.prog import Program
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.tuning.space import Space
     from tilekit.jit.tuning.table import Entry, Key
-    from tilekit.transforms.custom import Pipeline
 
-Where: TypeAlias = "tuple[DeviceKind, int, Target, Config, Pipeline | None]"
 # a kernel that somebody traces may run an edit, and is none for anybody else: the number is the tracer's, or 0
-Kept: TypeAlias = tuple[Where, int]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a kernel is compiled for: where it runs, with which instruction set, under which options.
-
-    `pipeline` is the one that a person has changed, None the default one.
-    """
-
-    device: Device
-    target: Target
-    config: Config
-    pipeline: Pipeline | None = None
+Kept: TypeAlias = tuple[Machine, int]
 
 
 class JitInstance:
@@ -74,8 +57,8 @@ class JitInstance:
         # by where they run and who traces, then by the number of their schedule, in the order in which they were built
         self._kernels: dict[Kept, dict[int, Kernel]] = {}
         self._firsts: dict[Kept, Kernel] = {}
-        self._spaces: dict[Where, Space] = {}
-        self._tuned: dict[Where, tuple[Machine, dict[Key, Entry]]] = {}
+        self._spaces: dict[Machine, Space] = {}
+        self._tuned: dict[Machine, dict[Key, Entry]] = {}
         # the schedule that calls take, until something else is found
         self.chosen: dict[tuple[Machine, Key], int | None] = {}
         self._lock = threading.RLock()
@@ -198,7 +181,7 @@ class JitInstance:
 
     def _kept(self, machine: Machine) -> Kept:
         """Where the kernels for this machine are kept, for who traces now."""
-        return _where(machine), observer.tracing(self.script_cls.__name__)
+        return machine, observer.tracing(self.script_cls.__name__)
 
     def _build_first(self, machine: Machine, restart: Restart) -> Kernel:
         first: TilekitError | None = None
@@ -235,11 +218,10 @@ class JitInstance:
     def space(self, machine: Machine) -> Space:
         """The candidates on this machine, and what is known of them; nothing is compiled for it."""
         with self._lock:
-            if _where(machine) not in self._spaces:
+            if machine not in self._spaces:
                 # who has one schedule needs nothing of this
-                made = importlib.import_module("tilekit.jit.tuning.space").Space(self, machine)
-                self._spaces[_where(machine)] = made
-            return self._spaces[_where(machine)]
+                self._spaces[machine] = importlib.import_module("tilekit.jit.tuning.space").Space(self, machine)
+            return self._spaces[machine]
 
     @property
     def spaces(self) -> list[Space]:
@@ -248,12 +230,12 @@ class JitInstance:
 
     def entries(self, machine: Machine) -> dict[Key, Entry]:
         """What tuning has found on this machine in this process."""
-        return self._tuned.setdefault(_where(machine), (machine, {}))[1]
+        return self._tuned.setdefault(machine, {})
 
     @property
     def machines(self) -> list[Machine]:
         """Those for which somebody has asked what tuning has found."""
-        return [machine for machine, _ in self._tuned.values()]
+        return list(self._tuned)
 
     def strided(self, config: Config) -> frozenset[str]:
         """The pointers that every schedule views with strides of the user's own."""
@@ -332,10 +314,6 @@ class JitInstance:
 
     def __repr__(self) -> str:
         return f"<JitInstance {self.instance_name}: {len(self.schedules)} schedules, {len(self.kernels)} compiled>"
-
-
-def _where(machine: Machine) -> Where:
-    return machine.device.kind, machine.device.index, machine.target, machine.config, machine.pipeline
 
 
 def _gpus() -> Sequence[Gpu]:

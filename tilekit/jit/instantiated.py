@@ -18,7 +18,8 @@ from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.jit import arguments, callsite, observer, pipelines, script_key, session
 from tilekit.jit.dispatch import Dispatch
-from tilekit.jit.instance import JitInstance, Machine
+from tilekit.jit.instance import JitInstance
+from tilekit.jit.machine import Machine
 from tilekit.lang import autotune, source
 from tilekit.lang.params import CallParameters
 from tilekit.runtime.launch import CheckStats

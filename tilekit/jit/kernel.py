@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tilekit.jit.bisected import Bisection
     from tilekit.jit.compare import Comparison
     from tilekit.jit.contestants import Peer, Subject
-    from tilekit.jit.instance import Machine
     from tilekit.jit.lines import Chain
+    from tilekit.jit.machine import Machine
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.watched import Watched
     from tilekit.runtime.compiled import CheckRunner, CompiledProgram, CpuRunner

@@ -12,8 +12,9 @@ from tilekit.jit.tuning.table import HoldsFor, Key, Table, Tuned
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.jit.instance import JitInstance, Machine
+    from tilekit.jit.instance import JitInstance
     from tilekit.jit.kernel import Kernel
+    from tilekit.jit.machine import Machine
     from tilekit.jit.specialized import Restart
 
 

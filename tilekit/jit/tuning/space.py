@@ -23,7 +23,8 @@ from tilekit.runtime import compiled
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.jit.instance import JitInstance, Machine
+    from tilekit.jit.instance import JitInstance
+    from tilekit.jit.machine import Machine
     from tilekit.jit.specialized import Restart
     from tilekit.jit.tuning.elsewhere import Ran, Trial
     from tilekit.runtime.compiled import CompiledProgram
@@ -164,7 +165,7 @@ class Space:
                 self._note_failure(candidate, restart, "scheduling")
                 settled.append(candidate)
                 continue
-            candidate.program = self._find(found)
+            candidate.program = self.machine.now().find(found.text)
             if candidate.program is None:
                 yield candidate.number, self._job(found, travels, trial)
                 continue
@@ -183,13 +184,7 @@ class Space:
         return "s" if self.machine.device.kind is DeviceKind.CUDA else "cycles"
 
     def _job(self, found: Specialized, travels: bool, trial: Trial | None) -> Job:
-        machine = self.machine
-        return Job(found.text, found.line_spans, machine.target, machine.device.kind, machine.config, travels, trial)
-
-    def _find(self, found: Specialized) -> CompiledProgram | None:
-        machine = self.machine
-        pipeline = "" if machine.pipeline is None else machine.pipeline.now().key
-        return compiled.find(found.text, machine.target, machine.device.kind, machine.config, pipeline)
+        return Job(found.text, found.line_spans, *self.machine.terms, travels, trial)
 
     def _take(self, candidate: Candidate, answer: Answer, restart: Restart) -> None:
         candidate.compile_seconds, candidate.ran = answer.seconds, answer.ran
@@ -202,7 +197,7 @@ class Space:
             return
         found = self.instance.specialized(candidate.number, restart)
         assert isinstance(found, Specialized)
-        candidate.program = candidate.program or self._find(found)
+        candidate.program = candidate.program or self.machine.now().find(found.text)
         if candidate.program is None and answer.files is not None:
             config = self.machine.config
             entry = ProgramCache(config.cache_dir, config.cache_limit).publish(answer.key, answer.files)

@@ -28,7 +28,7 @@ from tilekit.runtime import compiled, device
 from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
-    from tilekit.jit.instance import Machine
+    from tilekit.jit.machine import Machine
 
 TABLE = "dispatch_table.json"
 _FORMAT = 1
