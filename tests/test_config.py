@@ -119,6 +119,19 @@ def test_a_variable_that_means_nothing_is_named_with_its_value(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("variable", ["TL_LOWER_TRACE_MACHINE_CODE", "TILEKIT_LOWER_TRACE_MACHINE_CODE"])
+def test_a_variable_of_the_trace_that_means_nothing_is_a_warning(variable, monkeypatch):
+    monkeypatch.setenv(variable, "q")
+    with pytest.warns(UserWarning, match=f"{variable}='q' means nothing, so it is ignored: it is one of 1, 0"):
+        assert config.resolve().trace_machine_code is False
+
+
+def test_a_variable_that_is_blank_is_not_set(monkeypatch):
+    monkeypatch.setenv("TILEKIT_LOWER_TRACE_MACHINE_CODE", " ")
+    monkeypatch.setenv("TL_LOWER_TRACE_MACHINE_CODE", "1")
+    assert config.resolve().trace_machine_code is True
+
+
 # --------------------------------------------------------------------------------------------------------- options
 
 

@@ -203,16 +203,19 @@ def _find(name: str) -> tuple[str, Option]:
 
 
 def _environment() -> dict[str, object]:
-    """What environment variables say; the first of an option's variables that is set wins, an empty one is not set."""
+    """What environment variables say; the first of an option's variables that is set wins, a blank one is not set."""
     found: dict[str, object] = {}
     for name, (_, option) in OPTIONS.items():
-        variable = next((variable for variable in option.variables if os.environ.get(variable)), None)
+        variable = next((variable for variable in option.variables if os.environ.get(variable, "").strip()), None)
         if variable is None:
             continue
         text = os.environ[variable]
         try:
             found[name] = option.read(text)
         except ValueError as wanted:
+            if TRACE in variable:  # a trace is never in the way of what it traces
+                warnings.warn(f"{variable}={text!r} means nothing, so it is ignored: it is {wanted}", stacklevel=2)
+                continue
             raise ConfigError(
                 "TK903",
                 f"{variable}={text!r} in the environment means nothing here",
