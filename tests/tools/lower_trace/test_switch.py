@@ -177,6 +177,24 @@ def test_case_10_what_is_skipped_is_told_in_one_line(tmp_path, capfd):
     assert t.compiles == [] and run_folders(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"), [("codegen.cpp", "2.0f", "7.0f"), ("ir/*_layout*.tir", "2.0)", "7.0)")]
+)
+def test_what_is_skipped_is_compiled_as_it_was_edited_and_the_line_says_so(file, old, new, tmp_path, capfd):
+    handle = scaling()
+    with tilekit.tracing("html", tmp_path) as t:
+        compiled(handle)
+    (edited,) = t.report.parent.glob(file)
+    edited.write_text(edited.read_text().replace(old, new))
+    capfd.readouterr()
+    with tilekit.tracing("html", tmp_path, cached="skip") as t:
+        kernel = compiled(handle)
+    first, second, *_ = capfd.readouterr().err.splitlines()
+    assert "Scale" in first and first.endswith("cached, not traced, but compiled as it was edited")
+    assert second == f"tilekit: PATCHED from {edited}"
+    assert kernel.patched and "7.0f" in kernel.source and t.compiles == []
+
+
 def test_who_asks_where_a_kernel_is_edited_begins_no_run(tmp_path):
     kernel = observer.Identity("Scale", "n", "sm_80", "cpu")
     with tilekit.tracing("html", tmp_path) as t:

@@ -132,8 +132,7 @@ class Session:
 
     def sink(self, kernel: Identity, *, cached: bool) -> Sink | None:
         if cached and self.settings.cached is Cached.SKIP:
-            self._console.say(f"{kernel.specialization}: cached, not traced")
-            return None
+            return self._untraced(kernel)
         with self._lock:
             live = self._opened()
             live.under_way += 1
@@ -150,6 +149,17 @@ class Session:
         made = TracedCompile([sink, *self._edit_sinks(kernel, sink)], lambda: self._done(here, made, live))
         here.compiles.append(made)
         return made
+
+    def _untraced(self, kernel: Identity) -> Sink | None:
+        """Who answers with what a person edited of a kernel that is not traced; nobody, if that is nothing."""
+        folder = self.edit_folder(kernel) if self.settings.keeps_source and self._store().root.is_dir() else None
+        has_tiles = folder is not None and any(tile.holds_edit() for tile in folder.tiles())
+        if folder is None or not (has_tiles or folder.holds_edit()):
+            self._console.say(f"{kernel.specialization}: cached, not traced")
+            return None
+        self._console.say(f"{kernel.specialization}: cached, not traced, but compiled as it was edited")
+        say = self._console.say
+        return EditSink(folder, self.settings.on_conflict, traces=has_tiles, only_edited=True, say=say)
 
     def _done(self, here: _Here, compile: TracedCompile, live: Live) -> None:
         here.compiles.remove(compile)

@@ -111,7 +111,8 @@ def tracing(
     codegen_output
         Where the generated source of the first kernel is kept, to be read and edited; None for nowhere.
     cached
-        `"trace"` runs the passes of a kernel from the cache again; with `"skip"` a line says that it is not traced.
+        `"trace"` runs the passes of a kernel from the cache again; with `"skip"` a line says that it is not traced, and
+        an edit of it is compiled all the same.
     max_lines
         How many lines of a diff are printed at most; 0 for all.
     on_conflict
