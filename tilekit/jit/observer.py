@@ -66,6 +66,9 @@ class Tracer(Protocol):
         """A sink for the compile of a kernel, which may be in the cache."""
         ...
 
+    def unheard(self, script: str) -> None:
+        """Candidates of a tuning of this script are compiled where it hears of nothing."""
+
 
 _observers: list[Observer] = []
 _listeners: list[Listener] = []
@@ -125,6 +128,13 @@ def tracing(script: str | None = None) -> int:
 def is_over(tracing: int) -> bool:
     """Whether whoever had this number hears no more."""
     return tracing != 0 and all(number != tracing for number, _ in _tracers)
+
+
+def tuned_elsewhere(script: str) -> None:
+    """Candidates of a tuning of this script are compiled in other processes."""
+    for _, tracer in _tracers[-1:]:
+        if tracer.wants(script):
+            tracer.unheard(script)
 
 
 @contextmanager

@@ -212,13 +212,20 @@ def test_case_10_a_kernel_for_the_evaluator_is_traced_up_to_its_source(tmp_path,
     assert compile.status == "done" and compile.steps[-1].name == "print_module"
 
 
-def test_the_candidates_of_a_tuning_are_not_traced_and_the_best_one_is(tmp_path):
+def test_the_candidates_of_a_tuning_are_not_traced_and_the_best_one_is(tmp_path, capfd):
     torch = pytest.importorskip("torch")
+    option.cache_dir(new_cache(tmp_path / "cache"))
     handle, x, y = doubling(), torch.ones(256), torch.zeros(256)
-    with tilekit.tracing("terminal", tmp_path) as t:
-        best = handle.tune(256, x, y).best
-        assert t.compiles == []
-        handle(256, x, y)
+    capfd.readouterr()
+    try:
+        with tilekit.tracing("terminal", tmp_path / "traces") as t:
+            best = handle.tune(256, x, y).best
+            assert t.compiles == []
+            (line,) = capfd.readouterr().err.splitlines()
+            assert line == "tilekit: Double: candidates of a tuning are not traced, but the one that is chosen is"
+            handle(256, x, y)
+    finally:
+        config.clear_session_defaults()
     (compile,) = t.compiles
     assert f"block={best.schedule['block']}" in compile.specialization
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilekit.cache.programs import ProgramCache
 from tilekit.diag.errors import TilekitError, ToolchainError
+from tilekit.jit import observer
 from tilekit.jit.specialized import Specialized, of_all
 from tilekit.jit.tuning import build
 from tilekit.jit.tuning.build import Answer, Job
@@ -140,6 +141,8 @@ class Space:
         else:  # no other process has a person's passes
             answers = ((number, self._compile_here(self.candidates[number], restart)) for number, _ in missing)
         for number, answer in answers:
+            if self.machine.pipeline is None:
+                observer.tuned_elsewhere(self.instance.script_cls.__name__)
             while settled:
                 yield settled.pop(0)
             self._take(self.candidates[number], answer, restart)

@@ -71,6 +71,7 @@ class Session:
         # the compiles that this thread is in, and its passes by hand
         self.here = _Here()
         self._unscoped: list[CompileSink] = []
+        self._unheard = set[str]()  # scripts that were tuned
 
     # -------------------------------------------------------------------------------------------------- for a person
 
@@ -149,6 +150,11 @@ class Session:
         made = TracedCompile([sink, *self._edit_sinks(kernel, sink)], lambda: self._done(here, made, live))
         here.compiles.append(made)
         return made
+
+    def unheard(self, script: str) -> None:
+        if script not in self._unheard:
+            self._unheard.add(script)
+            self._console.say(f"{script}: candidates of a tuning are not traced, but the one that is chosen is")
 
     def _untraced(self, kernel: Identity) -> Sink | None:
         """Who answers with what a person edited of a kernel that is not traced; nobody, if that is nothing."""
