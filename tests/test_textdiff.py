@@ -219,9 +219,10 @@ def test_a_heading_names_the_methods_of_its_lines_in_their_order():
     ]
 
 
-def test_a_line_comes_from_the_one_that_it_is_or_that_was_edited_to_it():
+def test_what_is_known_of_a_line_is_carried_to_the_one_that_it_is_or_that_was_edited_to_it():
     before = ["x = load(g, offset=1)", "sync_threads()", "y = mma(a, b, c)"]
     after = ["# new", "x = load(g, offset=2)", "y = mma(a, b, c)"]
-    assert textdiff.origins(before, after) == [None, 0, 2]
-    assert textdiff.origins(before, before) == [0, 1, 2]
-    assert textdiff.origins([], after) == [None] * 3
+    known = [random.random() for _ in before]
+    assert textdiff.carried(known, before, after) == [None, known[0], known[2]]
+    assert textdiff.carried(known, before, before) == known
+    assert textdiff.carried([], [], after) == [None] * 3

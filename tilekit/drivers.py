@@ -8,35 +8,30 @@ which any process finds again with `runtime.compiled.find(text, …)`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-from tilekit import textdiff
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
-from tilekit.cache.programs import key_of
 from tilekit.config import Config
-from tilekit.diag import errors, suggest
 from tilekit.diag.span import Span
-from tilekit.events import Edited, Fanout, Null, Sink, Stage, step
+from tilekit.events import Fanout, Sink, Stage, step
 from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.ir.tools.verifier import verify
 from tilekit.lowir import passes, printer, scalar
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import builds, compiled
-from tilekit.runtime.builds import Compiler, Made
-from tilekit.runtime.compiled import CheckRunner, CompiledProgram, Facts
+from tilekit.runtime import builds, compiled, edited
+from tilekit.runtime.compiled import CheckRunner, CompiledProgram
 from tilekit.runtime.machine_code import MachineCode
 from tilekit.runtime.manifest import Manifest, Param, SharedPlace, Workspace
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
-from tilekit.toolchain import host, messages
+from tilekit.toolchain import host
 from tilekit.transforms import Pipeline, get_default_passes, run_passes
+from tilekit.transforms.edits import Answered, Resumed
 from tilekit.transforms.recorder import Recorder
 
 
@@ -113,7 +108,7 @@ def build_program(
     if found is None or Fanout(sinks).traces:
         found = _build(prog, text, target, device, config, sinks, on_stage, found, pipeline)
     edit = Fanout(sinks).codegen(found.source)
-    made = found if edit is None else build_edited(found, edit, target, device, config)
+    made = found if edit is None else edited.build(found, edit, target, device, config)
     if tracing := [sink for sink in sinks if sink.traces]:
         on_stage("machine code")
         is_told = device is DeviceKind.CUDA and not (made.cached or made.patched)
@@ -135,51 +130,12 @@ def build_from(
     Parameters
     ----------
     edits
-        For a pass the program to go on with, which is verified. It goes by its name, the second of a name as
-        `analyze_scalar#2`, or by its number among the steps too, as in `tile_edits`.
+        For a pass, named as `Resumed` says, the program to go on with, which is verified.
     """
-    resumed = _Resumed(edits)
+    resumed = Resumed(edits)
     made = _build(prog, str(prog), target, device, config, [resumed], pipeline=pipeline)
-    unknown = next((name for name in edits if name not in resumed.known), None)
-    if unknown is not None:
-        near = suggest(unknown, resumed.steps)
-        raise errors.ArgumentError(
-            "TK412",
-            f"there is no tile pass {unknown}: there are {', '.join(resumed.steps)}",
-            help=f"did you mean {near}?" if near else None,
-        )
+    resumed.refuse_unknown()
     return made
-
-
-class _Resumed(Null):
-    """Answers tile passes with the programs of texts, unless they are just what the passes made; the last name wins."""
-
-    def __init__(self, edits: Mapping[str, str]) -> None:
-        self.steps: list[str] = []
-        self.known: set[str] = set()
-        self._edits = edits
-
-    def tile(self, name: str, prog: object) -> object | None:
-        assert isinstance(prog, Program)
-        count = 1 + sum(each.partition("#")[0] == name for each in self.steps)
-        self.steps.append(name if count == 1 else f"{name}#{count}")
-        names = {self.steps[-1], tile_file(len(self.steps), name)}
-        self.known |= names
-        texts = [text for given, text in self._edits.items() if given in names]
-        if not texts or texts[-1].rstrip() == str(prog).rstrip():
-            return None
-        return edited_program(texts[-1], prog)
-
-
-def tile_file(number: int, name: str) -> str:
-    """What the program after a tile pass is called, the `number`-th of a compile from 1; step 0 was to verify it."""
-    return f"{number:02d}_{name}"
-
-
-def edited_program(text: str, generated: Program) -> Program:
-    """The program of an edited text; lines that it shares with the generated one keep their places in the cell."""
-    known, origins = generated.line_spans(), textdiff.origins(str(generated).split("\n"), text.split("\n"))
-    return parser.parse_program(text, [None if line is None else known[line] for line in origins])
 
 
 def build_text(
@@ -219,145 +175,36 @@ def _build(
     toolchain, cache = builds.compiler_for(target, device, config, keep_ptx=tracing), compiled.cache_of(config)
     on_stage("passes")
     recorder = Recorder()
-    told = _TileEdits([recorder, *sinks])
+    told = Answered([recorder, *sinks])
     source, lowered = generate_source(prog, target, [told], pipeline)
-    options = compiled.options_of(target, device, config, "" if pipeline is None else pipeline.settled_key())
-    if known is not None and not told.texts:
+    edits = told.texts
+    if known is not None and not edits:
         return replace(known, recorder=recorder)
-    key = compiled.key_of_program(text, {**options, **told.texts})
-    if told.texts:
-        edited = ", ".join(map(compiled.tile_edit, told.texts))
-        options = {**options, "edited": edited, "generated": compiled.key_of_program(text, options)}
-    entry = cache.lookup(key) if told.texts else None
-    if entry is not None:
-        return replace(compiled.of_entry(entry, cached=True, recorder=recorder), tile_edits=tuple(told.texts))
+    options = compiled.options_of(target, device, config, "" if pipeline is None else pipeline.settled_key())
+    key = compiled.key_of_program(text, {**options, **edits})
+    if edits:
+        files_of_edits = ", ".join(map(compiled.tile_edit, edits))
+        options = {**options, "edited": files_of_edits, "generated": compiled.key_of_program(text, options)}
+        if (entry := cache.lookup(key)) is not None:
+            return replace(compiled.of_entry(entry, cached=True, recorder=recorder), tile_edits=tuple(edits))
     on_stage(f"compile with {toolchain.name}")
     with step(told, toolchain.stage, toolchain.name, source.text) as underway:
-        made = toolchain.compile(_marked(source.text, "".join(told.texts.values())) if told.texts else source.text)
-        if made.ptx is not None and not told.texts:
+        made = toolchain.compile(edited.marked(source.text, "".join(edits.values())) if edits else source.text)
+        if made.ptx is not None and not edits:
             underway.made(made.ptx, less=made.ptxas_seconds)
     changed = tuple(step.name for step in recorder.steps if step.changed)
-    lines = _line_map(prog, source, lowered)
+    lines, shared = _line_map(prog, source, lowered), _shared_of_lines(source, lowered)
+    manifest = manifest_of(lowered, target)
     files = {
         compiled.PROGRAM: text.encode(),
-        **_files(options, manifest_of(lowered, target), changed, source.text, lines, made),
-        compiled.SHARED_OF_LINES: _json(_shared_of_lines(source, lowered)),
+        **builds.entry_files(options, manifest, changed, source.text, lines, shared, made),
         **(recorder.dump() if config.dump_ir else {}),
-        **{compiled.tile_edit(name): edited.encode() for name, edited in told.texts.items()},
+        **{compiled.tile_edit(name): program.encode() for name, program in edits.items()},
     }
     made_of_it = compiled.of_entry(cache.publish(key, files), cached=False, recorder=recorder)
-    if made.ptx is not None and not told.texts:
+    if made.ptx is not None and not edits:
         MachineCode(made_of_it, target, device, config).keep_ptx(made.ptx)
-    return replace(made_of_it, tile_edits=tuple(told.texts))
-
-
-class _TileEdits(Fanout):
-    """The sinks of a compile, and the texts of the programs that they answered to its tile passes, by pass."""
-
-    def __init__(self, sinks: Sequence[Sink]) -> None:
-        super().__init__(sinks)
-        self.texts: dict[str, str] = {}
-        self._passes = 0
-
-    def tile(self, name: str, prog: object) -> object | None:
-        self._passes += 1
-        answer = super().tile(name, prog)
-        if answer is not None:
-            self.texts[tile_file(self._passes, name)] = str(answer)
-        return answer
-
-
-def build_edited(
-    generated: CompiledProgram, edit: Edited, target: Target, device: DeviceKind, config: Config
-) -> CompiledProgram:
-    """Compile source that a person edited, in place of what was generated for the same program.
-
-    The key holds the digest of the text, so the edit is never served to anybody who did not make it. What is written
-    through any pointer is copied back: nobody knows what an edit writes. The binary says that it is one.
-    """
-    if edit.text == generated.source:
-        return replace(generated, edit_state=edit.state)
-    cache, toolchain = compiled.cache_of(config), builds.compiler_for(target, device, config)
-    options = {**compiled.options_of(target, device, config), "edited": edit.provenance}
-    options["generated"] = generated.entry.key
-    key = key_of({"generated": generated.entry.key, "text": edit.text, "toolchain": options["toolchain"]})
-    entry = cache.lookup(key)
-    cached = entry is not None
-    if entry is None:
-        _check_entry(edit, generated.manifest.kernel)
-        made = _compile_edit(edit, toolchain)
-        params = tuple(replace(p, written=p.is_pointer, read=True) for p in generated.manifest.params)
-        lines = _carried_lines(generated, edit.text)
-        manifest = replace(generated.manifest, params=params)
-        files = _files(options, manifest, generated.facts.changed_passes, edit.text, lines, made)
-        # nobody knows which tensor an edited line means
-        entry = cache.publish(key, {**files, compiled.SHARED_OF_LINES: _json([])})
-    made_of_it = compiled.of_entry(entry, cached=cached, recorder=generated.recorder)
-    return replace(made_of_it, edit=edit, edit_state=edit.state, generated=generated)
-
-
-def _compile_edit(edit: Edited, toolchain: Compiler) -> Made:
-    """Compile the text with its mark; what the compiler says of it names the file that a person edits."""
-    try:
-        return toolchain.compile(_marked(edit.text, edit.text))
-    except errors.ToolchainError as error:
-        if not Path(edit.provenance).is_absolute():
-            raise
-        raise messages.in_file(error, edit.provenance) from error.__cause__
-
-
-def _marked(source: str, edited: str) -> str:
-    """A source whose binary holds the mark of an edited text; its lines stay where they are."""
-    return f'{source.rstrip()}\nextern "C" __device__ const char tk_patched[] = "{mark(edited)}";\n'
-
-
-def mark(text: str) -> str:
-    """What the binary of an edited source holds, and `strings` finds."""
-    return f"tilekit: patched, source of sha256 {hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _check_entry(edit: Edited, kernel: str) -> None:
-    """Refuse an edit in which the loader would not find the kernel, in words rather than by its symbol table."""
-    for needed in (f"{kernel}(", f"TK_KERNEL({kernel})"):
-        if needed not in edit.text:
-            raise errors.ToolchainError(
-                "TK508",
-                f"the edited source has no {needed.removesuffix('(')}, by which the kernel is found",
-                help="put it back, or revert to the generated source",
-            )
-
-
-def _carried_lines(generated: CompiledProgram, text: str) -> list[int | None]:
-    """The line map of the generated source, carried to the lines of an edited text that it shares with it."""
-    known: list[int | None] = json.loads(generated.line_map)
-    origins = textdiff.origins(generated.source.splitlines(), text.splitlines())
-    return [None if line is None else known[line] for line in origins]
-
-
-def _files(
-    options: Mapping[str, str],
-    manifest: Manifest,
-    changed_passes: tuple[str, ...],
-    source: str,
-    lines: list[int | None],
-    made: Made,
-) -> dict[str, bytes]:
-    """A cache entry, file by file."""
-    facts = Facts(changed_passes=changed_passes, compiler=options["toolchain"], **made.figures)
-    return {
-        compiled.OPTIONS: "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
-        compiled.MANIFEST: manifest.to_json().encode(),
-        compiled.FACTS: (json.dumps(asdict(facts), indent=2) + "\n").encode(),
-        compiled.SOURCE: source.encode(),
-        compiled.LINES: _json(lines),
-        compiled.LOG: made.log.encode(),
-        made.name: made.content,
-        **({} if made.checked is None else {compiled.CHECKED: made.checked}),
-    }
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value) + "\n").encode()
+    return replace(made_of_it, tile_edits=tuple(edits))
 
 
 def record(prog: Program, target: Target, pipeline: Pipeline | None = None) -> Recorder:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, pairwise
 from math import isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 # Above this many cells (65,536 lines against as many) what lies between the common ends counts as replaced.
 MAX_CELLS = 1 << 32
@@ -57,6 +57,7 @@ class Run:
 
 
 Span = tuple[int, int]
+T = TypeVar("T")
 
 
 def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
@@ -88,12 +89,13 @@ def align(before: Sequence[str], after: Sequence[str]) -> list[Run]:
     return runs
 
 
-def origins(before: Sequence[str], after: Sequence[str]) -> list[int | None]:
-    """For each line of the new text the old one that it is or was made of, counted from 0; None for a new one."""
-    found: list[int | None] = [None] * len(after)
+def carried(known: Sequence[T], before: Sequence[str], after: Sequence[str]) -> list[T | None]:
+    """For each line of the new text what is known of the old one that it is or was made of; None for a new one."""
+    found: list[T | None] = [None] * len(after)
     for run in align(before, after):
         if run.kind in (Kind.SAME, Kind.EDITED):
-            found[run.right : run.right + run.count] = range(run.left, run.left + run.count)
+            for n in range(run.count):
+                found[run.right + n] = known[run.left + n]
     return found
 
 

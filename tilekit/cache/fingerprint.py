@@ -34,6 +34,7 @@ BACKEND = (
     "ir",
     "lowir",
     "runtime/builds.py",
+    "runtime/edited.py",
     "runtime/manifest.py",
     "target.py",
     "toolchain",

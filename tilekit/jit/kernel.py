@@ -534,9 +534,8 @@ class Kernel:
         if text == base.source:
             self._use(base)
             return
-        drivers = importlib.import_module("tilekit.drivers")
-        edit = Edited(text, provenance)
-        self._use(drivers.build_edited(base, edit, self.machine.target, self.machine.device.kind, self.machine.config))
+        edited = importlib.import_module("tilekit.runtime.edited")
+        self._use(edited.build(base, Edited(text, provenance), *self.machine.terms))
 
     def recompile_after(self, step: str, text: str) -> None:
         """Go on compiling from an edited text of the tile IR after a pass; every later launch runs what comes of it.
@@ -824,7 +823,7 @@ def _compiled(
     edit = Fanout(sinks).codegen(found.source)
     if edit is None:
         return found
-    return importlib.import_module("tilekit.drivers").build_edited(found, edit, *where)
+    return importlib.import_module("tilekit.runtime.edited").build(found, edit, *where)
 
 
 def _show_passes(identity: Identity, specialized: Specialized, machine: Machine, sources: Sources) -> None:

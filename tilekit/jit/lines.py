@@ -179,7 +179,8 @@ def through_ptx(ptx: str) -> Map:
 
 def through_edit(generated: str, edited: str) -> Map:
     """From which lines of the generated source those of an edited one come."""
-    return textdiff.origins(generated.split("\n"), edited.split("\n"))
+    lines = generated.split("\n")
+    return textdiff.carried(range(len(lines)), lines, edited.split("\n"))
 
 
 # ------------------------------------------------------------------------------------------------------------- the cell

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tilekit.cache import fingerprint
@@ -15,6 +16,8 @@ from tilekit.config import Config, Toolchain
 from tilekit.cpusim.build import INCLUDE
 from tilekit.events import Stage
 from tilekit.runtime import compiled
+from tilekit.runtime.compiled import Facts
+from tilekit.runtime.manifest import Manifest
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import Target
 from tilekit.toolchain import host, nvcc, nvrtc
@@ -83,6 +86,30 @@ def _for_cpu(text: str, compiler: host.HostCompiler, *, check: bool = False) -> 
         build = compiler.build_checked if check else compiler.build_kernel
         built = build(source, library, include=INCLUDE)
         return Made(compiled.LIBRARY, library.read_bytes(), built.log, {})
+
+
+def entry_files(
+    options: Mapping[str, str],
+    manifest: Manifest,
+    changed_passes: tuple[str, ...],
+    source: str,
+    lines: Sequence[int | None],
+    shared: Sequence[int],
+    made: Made,
+) -> dict[str, bytes]:
+    """An entry of the cache, file by file, as `compiled.of_entry` reads it."""
+    facts = Facts(changed_passes=changed_passes, compiler=options["toolchain"], **made.figures)
+    return {
+        compiled.OPTIONS: "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
+        compiled.MANIFEST: manifest.to_json().encode(),
+        compiled.FACTS: (json.dumps(asdict(facts), indent=2) + "\n").encode(),
+        compiled.SOURCE: source.encode(),
+        compiled.LINES: (json.dumps(lines) + "\n").encode(),
+        compiled.SHARED_OF_LINES: (json.dumps(shared) + "\n").encode(),
+        compiled.LOG: made.log.encode(),
+        made.name: made.content,
+        **({} if made.checked is None else {compiled.CHECKED: made.checked}),
+    }
 
 
 def build_checked(source: str, compiler: host.HostCompiler, config: Config) -> ProgramEntry:

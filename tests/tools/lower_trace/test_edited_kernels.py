@@ -19,7 +19,7 @@ from tilekit.diag import TilekitError, ToolchainError
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
-from tilekit.runtime import compiled
+from tilekit.runtime import compiled, edited
 from tilekit.runtime.tensors import DeviceKind
 from tilekit.target import SM90A
 from tilekit.tools.lower_trace.edit_sink import EditSink
@@ -189,7 +189,7 @@ def test_case_47_the_binary_of_an_edit_carries_its_mark(trace: Trace, device: De
     assert b"tilekit: patched" not in compile_for(trace, device).entry.files[name]
     file = trace.working
     text = edit(file, "2.0f", "7.0f")
-    assert drivers.mark(text).encode() in compile_for(trace, device).entry.files[name]
+    assert edited.mark(text).encode() in compile_for(trace, device).entry.files[name]
 
 
 def test_case_47_an_edit_is_in_the_cache_for_nobody_but_its_author(trace: Trace) -> None:

@@ -60,10 +60,11 @@ class PassDesk(AtWork):
         return self.submit(self._revert)
 
     def _edit(self, seq: int, text: str) -> None:
-        drivers = importlib.import_module("tilekit.drivers")  # the compiler is there: it made what is edited
+        # the compiler is there: it made what is edited
+        edits = importlib.import_module("tilekit.transforms.edits")
         made, seen = self._made(seq)
         try:
-            self.kernel.recompile_after(drivers.tile_file(made.number, made.name), text)
+            self.kernel.recompile_after(edits.tile_file(made.number, made.name), text)
         except TilekitError as error:
             self.refuse(error)
             return

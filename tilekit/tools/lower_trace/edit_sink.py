@@ -87,7 +87,7 @@ class EditSink(Null):
         if not decision.edited:
             return None
         self._edited = folder
-        return importlib.import_module("tilekit.drivers").edited_program(decision.text, prog)
+        return importlib.import_module("tilekit.transforms.edits").edited_program(decision.text, prog)
 
     def fail(self, stage: Stage, name: str, error: BaseException) -> None:
         """An edited program that breaks a rule of the IR is found by the verifier, which knows no files."""

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from tilekit import drivers
 from tilekit.diag import TilekitError
 from tilekit.ir.text import parser
 from tilekit.tools.lower_trace.edit_table import Tag, Unfit
 from tilekit.tools.lower_trace.edits import TILES, EditFolder
+from tilekit.transforms import edits
 
 
 def folder_of(kernel: EditFolder, number: int, name: str) -> EditFolder:
     """The files of the program after a tile pass of a kernel, the `number`-th from 1."""
     return EditFolder(
         kernel.path / TILES,
-        f"{drivers.tile_file(number, name)}.tir",
+        f"{edits.tile_file(number, name)}.tir",
         lambda generated, text: _unreadable(text),
         f"what {name} made",
         durable=False,  # a compile has many of them
