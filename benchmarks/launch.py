@@ -68,7 +68,7 @@ def call_microseconds() -> dict[str, Any]:
             names: dict[str, Any] = {"__name__": f"launch_of_{language}"}
             path = Path(folder, f"{language}.py")
             path.write_text(_SCRIPT.format(language=language, folder=str(Path(folder, language))))
-            exec(compile(path.read_text(), str(path), "exec"), names)
+            exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), names)
             handle, tensors = names["handle"], names["tensors"]
             handle(1024, *tensors)
             launches[language] = lambda handle=handle, tensors=tensors: handle(1024, *tensors)

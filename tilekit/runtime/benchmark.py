@@ -23,7 +23,7 @@ Launch: TypeAlias = Callable[[], object]
 ROUNDS = 5
 _BATCH_S = 0.05  # a batch is so long, if that is no more than these calls
 _MOST_CALLS = 100
-_FLUSH = 8  # times the size of the L2 cache
+FLUSH_BYTES = 512 << 20  # what is read to empty an L2 cache: four times the largest of them, and more
 _HEAD_START = 500e-6  # seconds that the GPU sleeps for each call, so that launches wait in its queue
 _CLOCK_RATE = 1.5e9  # about: of a sleeping GPU's cycles, nobody needs the exact number
 
@@ -142,8 +142,7 @@ class CudaTimer:
     @cached_property
     def _slab(self) -> tuple[Any, Any]:
         """Memory to read, and where its sum goes."""
-        size = _FLUSH * self._torch.cuda.get_device_properties(self.index).L2_cache_size
-        return self._torch.ones(size // 4, device="cuda"), self._torch.empty((), device="cuda")
+        return self._torch.ones(FLUSH_BYTES // 4, device="cuda"), self._torch.empty((), device="cuda")
 
     def batch(self, launch: Launch, calls: int) -> Batch:
         torch = self._torch

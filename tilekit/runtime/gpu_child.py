@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from tilekit.diag import ArgumentError, KernelError, LaunchError
 from tilekit.runtime import driver, gpu_worker, launch_cuda, tensors
+from tilekit.runtime.benchmark import FLUSH_BYTES
 from tilekit.runtime.driver import DriverError
 from tilekit.runtime.gpu_process import GpuProcess
 from tilekit.runtime.launch import NOTHING_LAUNCHED, LaunchStats
@@ -39,8 +40,6 @@ T = TypeVar("T")
 STARTUP_S = 60.0  # a context takes 0.2 s, and much longer on a machine that is busy
 _WAY_BACK_S = 60.0  # for the copies; a child that takes longer is not coming back
 _PAGE = mmap.PAGESIZE
-# more than twice the L2 cache of any GPU
-_FLUSH_BYTES = 256 << 20
 _UNHARMED = "it ran in a process of its own: no tensor has changed, and the GPU goes on working"
 
 
@@ -101,7 +100,7 @@ class GpuChild:
         """
 
         def converse(worker: GpuProcess, launch: _Launch) -> Times:
-            launch.asked = {"times": repeat, "warmup": warmup, "leader": leader, "flush": _FLUSH_BYTES}
+            launch.asked = {"times": repeat, "warmup": warmup, "leader": leader, "flush": FLUSH_BYTES}
             answer = self._begun(worker, launch, timeout_s, warmup + repeat)
             if (worker.ask({"say": "drop"}, _WAY_BACK_S)) is None:
                 raise self._death(launch, worker, _WAY_BACK_S)
