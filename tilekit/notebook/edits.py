@@ -97,7 +97,7 @@ class NotebookEdits:
     def remarks(self, kernel: Kernel) -> tuple[str, ...]:
         """What became of the edit when this kernel was compiled."""
         sink = self._sinks.get(kernel.identity)
-        return () if sink is None else sink.messages
+        return () if sink is None else tuple(sink.messages)
 
     def _folders(self, kernel: Identity) -> list[EditFolder]:
         traced = _traced_folder(kernel)

@@ -497,6 +497,26 @@ def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_
     assert [compile.status for compile in t.compiles] == ["done", "done"]
 
 
+def test_a_list_of_runs_that_cannot_be_written_is_one_line_and_the_trace_goes_on(tmp_path, capfd):
+    (index := tmp_path / "pytest" / "index.html").mkdir(parents=True)
+    with tilekit.tracing("html", tmp_path) as t:
+        compiled(scaling(2.0))
+    told = [line for line in capfd.readouterr().err.splitlines() if "index.html" in line]
+    assert told == [f"tilekit: {index} is a folder, so there is no list of the runs"]
+    assert journal.read(t.folder).ended and 'data-tk="z"' in t.report.read_text()
+
+
+def test_a_file_in_place_of_the_folder_of_the_passes_is_one_line(tmp_path, capfd):
+    (file := tmp_path / "pytest" / "ir").parent.mkdir()
+    file.write_text("mine")
+    with tilekit.tracing("html", tmp_path) as t:
+        kernel = compiled(scaling(2.0))
+    (told,) = [line for line in capfd.readouterr().err.splitlines() if str(file) in line]
+    assert told.startswith("tilekit: CANNOT-UPDATE ") and told.endswith(f".tir: {file} is no folder")
+    assert kernel.source == (tmp_path / "pytest" / "codegen.cpp").read_text()
+    assert journal.read(t.folder).ended and file.read_text() == "mine"
+
+
 def test_case_57_a_working_directory_that_was_deleted_keeps_no_script_from_running(tmp_path):
     (tmp_path / "gone").mkdir()
     body = "compile(scaling(2.0))\nprint('done')\n"

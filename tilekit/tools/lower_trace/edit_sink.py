@@ -56,17 +56,13 @@ class EditSink(Null):
         self.only_edited = only_edited
         self.decision: Decision | None = None
         self.tiles: dict[str, Decision] = {}  # by file, of the passes that have one
+        self.messages: list[str] = []  # all there is to say of this compile, a line each
+        self._reasons = set[str]()
         self._say = say
         self._on_source = on_source
         self._passes = 0
         self._before: object = None  # what the last tile pass was given
         self._edited: EditFolder | None = None
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """All there is to say of this compile, a line each."""
-        of_tiles = [line for decision in self.tiles.values() for line in _of_tile(decision)]
-        return (*of_tiles, *(() if self.decision is None else _of_source(self.decision)))
 
     def end(self, stage: Stage, name: str, before: object, after: object, seconds: float) -> None:
         if stage is Stage.TILE:
@@ -83,7 +79,7 @@ class EditSink(Null):
         decision = folder.decide(str(prog), self.policy)
         self.folder.is_waited_for = folder.is_waited_for
         self.tiles[folder.working.name] = decision
-        self._tell(_of_tile(decision))
+        self._tell(_of_tile(decision), str(folder.path))
         if not decision.edited:
             return None
         self._edited = folder
@@ -103,8 +99,15 @@ class EditSink(Null):
         state = next((each for each in states if each != CLEAN), CLEAN)
         return None if state == CLEAN else Edited(decision.text, str(self.folder.working), state)
 
-    def _tell(self, lines: Iterable[str]) -> None:
+    def _tell(self, lines: Iterable[str], folder: str | None = None) -> None:
+        """Say these lines; why a folder cannot be written is said of the first of its files only."""
         for line in lines:
+            tag, _, why = line.partition(": ")
+            if tag.startswith(Tag.CANNOT_UPDATE.value) and folder is not None and folder in why:
+                if why in self._reasons:
+                    continue
+                self._reasons.add(why)
+            self.messages.append(line)
             self._say(line)
 
 

@@ -281,6 +281,8 @@ class EditFolder:
     def _why_not(self, error: OSError) -> str:
         if isinstance(error, TimeoutError):
             return f"another process holds {self.path} for more than {PATIENCE_S:g} s: nothing is written"
+        if isinstance(error, FileExistsError):
+            return f"{self.path} is no folder"
         return f"cannot write {error.filename or self.path}: {files.reason(error)}"
 
     def _conflict(self) -> EditConflict:

@@ -41,13 +41,14 @@ class Shelf(Listener):
         self._path = path
         self._warn = warn
         self._kernels: set[str] = set()
+        self._has_index = True
         self._counts = Counter(compiles=0, failed=0, edited=0)
 
     def hear(self, event: Event) -> None:
         match event:
             case Event(kind="run"):
                 self._lead_to_page()
-                write_index(self._home)
+                self._write_index()
             case Event(kind="codegen", step=Step(source=Source() as source)):
                 self._counts["edited"] += source.is_edited
             case Event(kind="compile_end", compile=Compile() as compile) if compile.run:
@@ -61,12 +62,20 @@ class Shelf(Listener):
     def close(self) -> None:
         self._write_summary(ended=True)
         remove(expired(self._home))
-        write_index(self._home)
+        self._write_index()
 
     def _write_summary(self, *, ended: bool) -> None:
         size = _nbytes(self._path) if ended else None
         summary = {"kernels": sorted(self._kernels), **self._counts, "ended": ended, "size": size}
         replace(self._path / _SUMMARY, json.dumps(summary).encode())
+
+    def _write_index(self) -> None:
+        try:
+            write_index(self._home)
+        except IsADirectoryError:
+            if self._has_index:
+                self._has_index = False
+                self._warn(f"{self._home / INDEX} is a folder, so there is no list of the runs")
 
     def _lead_to_page(self) -> None:
         if not (self._path / PAGE).exists():
@@ -98,7 +107,11 @@ def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
             draft.write_bytes(content)
         with contextlib.suppress(OSError):  # some file systems have no modes
             draft.chmod(mode)
-        os.replace(draft, path)
+        try:
+            os.replace(draft, path)
+        except OSError as error:
+            error.filename = str(path)
+            raise
     finally:
         draft.unlink(missing_ok=True)
 
