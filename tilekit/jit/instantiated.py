@@ -31,12 +31,18 @@ if TYPE_CHECKING:
     from tilekit.jit.bisected import Bisection
     from tilekit.jit.contestants import Peer, Subject
     from tilekit.jit.explained import Explanation
-    from tilekit.jit.kernel import Kernel
+    from tilekit.jit.kernel import Kernel, LayoutRow
     from tilekit.jit.tuning.schedules import Schedules
     from tilekit.jit.tuning.table import HoldsFor, Table, Tuned
     from tilekit.jit.watched import Watched
+    from tilekit.transforms.recorder import Recorder
 
 _lock = threading.RLock()
+
+
+def _of_last(name: str, doc: str, what: str = "source") -> Any:
+    """A property of the kernel that ran last; `what` is named where there is no kernel yet."""
+    return property(lambda handle: getattr(handle._last(what), name), doc=doc)
 
 
 class InstantiatedScript:
@@ -128,9 +134,7 @@ class InstantiatedScript:
             found_under = self._dispatch.circumstances()
             call = self._checked(args, kwargs)
             observer.called(self, call.key, args, kwargs)
-            kernel = self._kernel(call)
-            arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
-            self.last = kernel
+            kernel = self._taken(call)
             kernel.launch(call.launch)
             if not kwargs:
                 self._dispatch.learn(args, kernel, found_under)
@@ -170,10 +174,7 @@ class InstantiatedScript:
             values = arguments.bind(self.script_name, self.parameters, args, kwargs)
             here = [value.cpu() if getattr(value, "is_cuda", False) else value for value in values]
             call = arguments.check(self.script_name, self.parameters, here)
-            kernel = self._kernel(call, tunes=False)
-            arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
-            self.last = kernel
-            return kernel.check(*call.launch, blocks=blocks, seed=seed)
+            return self._taken(call, tunes=False).check(*call.launch, blocks=blocks, seed=seed)
         except TilekitError as error:
             raise self._at_call(error, sys._getframe(1)) from None
         except KeyboardInterrupt as stop:
@@ -260,8 +261,7 @@ class InstantiatedScript:
         try:
             if not args and not kwargs and self.kernel_params:
                 return self._last("last call").bisect(against=against, blocks=blocks, seed=seed)
-            values = arguments.bind(self.script_name, self.parameters, args, kwargs)
-            call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
+            call = self._checked(args, kwargs, allow_specs=True)
             instance, machine, last = self._instance(call.key), self._machine(call.device), self.last
             if last is not None and last.machine == machine and any(last is kernel for kernel in instance.kernels):
                 return last.bisect(*call.launch, against=against, blocks=blocks, seed=seed)
@@ -370,6 +370,13 @@ class InstantiatedScript:
         if known is not None:
             return known
         return importlib.import_module("tilekit.jit.tuning.schedules").untried(self._schedules, self.script_name)
+
+    def _taken(self, call: arguments.Call, *, tunes: bool = True) -> Kernel:
+        """The kernel for a call, if it can take these tensors; it counts as the last one from now on."""
+        kernel = self._kernel(call, tunes=tunes)
+        arguments.check_contiguous(self.script_name, call.facts, kernel.specialized.strided)
+        self.last = kernel
+        return kernel
 
     def _kernel(self, call: arguments.Call, *, tunes: bool = True) -> Kernel:
         """The kernel for a call, of the schedule that tuning has found; a first call on a GPU `tunes`, looks do not."""
@@ -486,9 +493,7 @@ class InstantiatedScript:
         """The kernel for the arguments of a call, and where its parameters are among them."""
         values = list(arguments.bind(self.script_name, self.parameters, args, {}))
         call = arguments.check(self.script_name, self.parameters, values)
-        kernel = self._kernel(call)
-        arguments.check_contiguous(self.script_name, call.facts, kernel.strided)
-        self.last = kernel
+        kernel = self._taken(call)
         for i, value in zip(self.kernel_params, call.launch, strict=True):
             values[i] = value
         return importlib.import_module("tilekit.jit.contestants").Subject(kernel, values, self.kernel_params)
@@ -508,11 +513,7 @@ class InstantiatedScript:
             "cuda" or "cpu", what to compile the source for; by default where the tensors live, else "cuda".
         """
         try:
-            values = arguments.bind(self.script_name, self.parameters, args, kwargs)
-            call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
-            where = call.device if device is None else Device(DeviceKind(device))
-            instance = self._instance(call.key)
-            machine = self._machine(where or Device(DeviceKind.CUDA), _target(target))
+            instance, machine = self._asked(args, kwargs, target, device)
             if len(self._schedules) > 1:
                 importlib.import_module("tilekit.jit.tuning.session").compile_all(instance.space(machine))
             self.last = instance.kernel(machine)
@@ -530,12 +531,17 @@ class InstantiatedScript:
         args, kwargs, target, device
             As for `compile`.
         """
-        values = arguments.bind(self.script_name, self.parameters, args, kwargs)
-        call = arguments.check(self.script_name, self.parameters, values, allow_specs=True)
-        where = call.device if device is None else Device(DeviceKind(device))
-        machine = self._machine(where or Device(DeviceKind.CUDA), _target(target))
         # an explanation is for people: nobody waits for this module at a launch
-        return importlib.import_module("tilekit.jit.explained").explain(self._instance(call.key), machine)
+        explain = importlib.import_module("tilekit.jit.explained").explain
+        return explain(*self._asked(args, kwargs, target, device))
+
+    def _asked(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], target: str | Target | None, device: str | None
+    ) -> tuple[JitInstance, Machine]:
+        """What is compiled for arguments that may have no data, and for which machine."""
+        call = self._checked(args, kwargs, allow_specs=True)
+        where = call.device if device is None else Device(DeviceKind(device))
+        return self._instance(call.key), self._machine(where or Device(DeviceKind.CUDA), _target(target))
 
     def require_program(self) -> None:
         """Raise what is wrong with the kernel as far as that needs no arguments; nothing is compiled.
@@ -553,17 +559,16 @@ class InstantiatedScript:
 
     def _jit_instance_for(self, *args: Any, **kwargs: Any) -> JitInstance:
         """The specialization for these arguments; nothing is compiled yet."""
-        values = arguments.bind(self.script_name, self.parameters, args, kwargs)
-        return self._instance(arguments.check(self.script_name, self.parameters, values, allow_specs=True).key)
+        return self._instance(self._checked(args, kwargs, allow_specs=True).key)
 
     def use_target(self, name: str | Target | None) -> None:
         """Compile for this target from now on; None gives the choice back to the device."""
         self._target = _target(name)
         self._dispatch.forget()
 
-    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> arguments.Call:
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, allow_specs: bool = False) -> arguments.Call:
         values = arguments.bind(self.script_name, self.parameters, args, kwargs)
-        return arguments.check(self.script_name, self.parameters, values)
+        return arguments.check(self.script_name, self.parameters, values, allow_specs=allow_specs)
 
     def _instance(self, key: arguments.JitKey) -> JitInstance:
         with _lock:
@@ -582,20 +587,16 @@ class InstantiatedScript:
 
     # ---------------------------------------------------------------- what hangs on the kernel that ran last
 
-    @property
-    def source(self) -> str:
-        """The generated CUDA C of the last kernel."""
-        return self._last("source").source
-
-    @property
-    def ptx(self) -> str:
-        """The PTX of the last kernel, for its target; see `Kernel.ptx`."""
-        return self._last("source").ptx
-
-    @property
-    def sass(self) -> str:
-        """The machine code of the last kernel, for its target; see `Kernel.sass`."""
-        return self._last("source").sass
+    source: str = _of_last("source", "The generated CUDA C of the last kernel.")
+    ptx: str = _of_last("ptx", "The PTX of the last kernel, for its target; see `Kernel.ptx`.")
+    sass: str = _of_last("sass", "The machine code of the last kernel, for its target; see `Kernel.sass`.")
+    patched: bool = _of_last("patched", "Whether what a person edited runs in place of what was generated.")
+    edit_state: str = _of_last("edit_state", "What was decided about a person's edit of it; `clean` without one.")
+    trace: Recorder = _of_last("trace", "The passes of the last kernel, before and after.", "trace")
+    layouts: list[LayoutRow] = _of_last(
+        "layouts", "The layout of every tile of the last kernel, who chose it and why.", "layouts"
+    )
+    printed: str = _of_last("printed", "Everything that the last launch or check of the last kernel printed.", "output")
 
     def lines(self, language: str, line: int) -> dict[str, list[int]]:
         """The lines that a line of the last kernel was made from, and those that were made from it.
@@ -620,31 +621,6 @@ class InstantiatedScript:
         ['t_1: f32[32] = mul(x, t)']
         """
         return self._last("source").lines(language, line)
-
-    @property
-    def trace(self) -> Any:
-        """The passes of the last kernel, before and after."""
-        return self._last("trace").trace
-
-    @property
-    def layouts(self) -> Any:
-        """The layout of every tile of the last kernel, who chose it and why."""
-        return self._last("layouts").layouts
-
-    @property
-    def patched(self) -> bool:
-        """Whether the last kernel runs what a person edited in place of what was generated."""
-        return self._last("source").patched
-
-    @property
-    def edit_state(self) -> str:
-        """What was decided about a person's edit of the last kernel; `clean` without one."""
-        return self._last("source").edit_state
-
-    @property
-    def printed(self) -> str:
-        """Everything that the last launch or check of the last kernel printed."""
-        return self._last("output").printed
 
     def _last(self, what: str) -> Kernel:
         if self.last is None:
