@@ -16,7 +16,7 @@ from tilekit.config import Config
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import observer, session
+from tilekit.jit import compiling, observer, session
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.machine import Machine
@@ -203,7 +203,7 @@ class JitInstance:
         found = self.specialized(number, restart)
         if not isinstance(found, Specialized):
             raise found.error
-        kernel = Kernel.build(self._identity(schedule, machine), found, schedule, machine, self.sources)
+        kernel = compiling.build(self._identity(schedule, machine), found, schedule, machine, self.sources)
         kernel.table = lambda: self.table(machine)
         self._record(kernel, number, restart)
         kernel.record = functools.partial(self._record_again, kernel, number, restart)

@@ -7,23 +7,21 @@ import copy
 import importlib
 import itertools
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from tilekit import config
-from tilekit.diag import errors
-from tilekit.diag.errors import ArgumentError, KernelError, PassError, TilekitError, ToolchainError
+from tilekit.diag.errors import ArgumentError, KernelError, TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
-from tilekit.events import CLEAN, PATCHED, Edited, Fanout, Sink
-from tilekit.jit import assumed, durations, held, observer, placing, precheck, printing, session
+from tilekit.events import CLEAN, PATCHED, Edited
+from tilekit.jit import assumed, held, observer, placing, precheck, printing, session, summary
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
 from tilekit.jit.specialized import Specialized
-from tilekit.runtime import compiled, device
+from tilekit.runtime import compiled
 from tilekit.runtime.launch import CheckStats, LaunchStats, OnWait
 from tilekit.runtime.tensors import DeviceKind
 
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from tilekit.transforms.recorder import Recorder
 
 _numbers = itertools.count()
-_NO_CPU_COMPILER = "TK506"
 
 
 class Runner(Protocol):
@@ -98,41 +95,66 @@ class Kernel:
     # the arguments of the last call, as far as their owners keep them
     _last_arguments: tuple[Any, ...] | None = None
 
-    @staticmethod
-    def build(
-        identity: Identity, specialized: Specialized, schedule: Mapping[str, Any], machine: Machine, sources: Sources
-    ) -> Kernel:
-        """Compile, or find in the cache."""
-        start = time.perf_counter()
-        watchers = observer.observers()
+    @property
+    def script(self) -> str:
+        """The name of the script class."""
+        return self.identity.script
 
-        def stage(name: str) -> None:
-            for watcher in watchers:
-                watcher.compiling(identity.script, name)
+    @property
+    def name(self) -> str:
+        """The script with its schedule."""
+        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
+        return f"{self.script}({chosen})" if chosen else self.script
 
-        kind, key = machine.device.kind, ""
-        if machine.pipeline is not None:  # its passes may have changed since somebody looked
-            pipeline = machine.pipeline.now()
-            machine, key = replace(machine, pipeline=pipeline), pipeline.key
-        made: CompiledProgram | None = None
-        try:
-            found = compiled.find(specialized.text, machine.target, kind, machine.config, key)
-            with observer.listening(identity, cached=found is not None, sources=sources) as sinks:
-                made = _compiled(found, specialized, machine, sinks, stage)
-        except ToolchainError as error:
-            if kind is not DeviceKind.CPU or error.code != _NO_CPU_COMPILER:
-                raise
-            _show_passes(identity, specialized, machine, sources)
-        except TilekitError as error:
-            if machine.pipeline is not None and not isinstance(error, PassError):
-                error.noted(f"it is compiled with custom passes: {machine.pipeline}")
-            raise error.with_sources(sources) from error.__cause__
-        except RecursionError:
-            raise errors.too_deep().with_sources(sources) from None
-        kernel = Kernel(identity, specialized, schedule, machine, made, sources, time.perf_counter() - start)
-        for watcher in watchers:
-            watcher.compiled(kernel)
-        return kernel
+    @property
+    def where(self) -> str:
+        """The device it runs on, in words."""
+        return summary.where(self)
+
+    @property
+    def program(self) -> Program:
+        """The tile program, as it was transpiled."""
+        return self.specialized.written
+
+    @property
+    def schedules(self) -> Schedules | None:
+        """Every schedule that it could have been built with, and what is known of each."""
+        return None if self.table is None else self.table()
+
+    @property
+    def cached(self) -> bool:
+        """Whether it came from the cache."""
+        return self.compiled is not None and self.compiled.cached
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What it was made from and by whom; `patched` says whether its source is a person's edit, `edited` where."""
+        made = self.compiled
+        return {
+            "script": self.script,
+            "schedule": dict(self.schedule),
+            "target": self.machine.target.name,
+            "device": self.machine.device.kind.value,
+            "program": None if made is None else made.entry.key,
+            "compiler": None if made is None else made.facts.compiler,
+            "patched": self.patched,
+            "edit_state": self.edit_state,
+            "edited": None if made is None or made.edit is None else made.edit.provenance,
+            "edited_passes": () if made is None else made.tile_edits,
+        }
+
+    def summary(self) -> str:
+        """One line: kernel, target, device, passes, registers, shared memory, spills, compile and run time."""
+        return " · ".join(self.facts())
+
+    def facts(self) -> list[str]:
+        """What the summary says, piece by piece."""
+        return summary.facts(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.summary()}>"
+
+    # -------------------------------------------------------------------------------------------------------- launching
 
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
@@ -189,16 +211,25 @@ class Kernel:
         """Remember the arguments of a call, as far as their owners keep them."""
         self._last_arguments = held.hold_all(arguments, self._last_arguments)
 
-    @property
-    def runner(self) -> Runner | None:
-        """What launches it, once it was launched; another one after an edit."""
-        return self.__dict__.get("_runner")
+    def _recalled(self) -> list[Any]:
+        """The arguments of the last call."""
+        values = list(map(held.recall, self._last_arguments or ()))
+        if self._last_arguments is None or any(value is None for value in values):
+            raise ArgumentError(
+                "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
+            )
+        return values
 
     def keep(self) -> None:
         """Write what the cache had of this kernel again, if someone deleted it."""
         made = self.compiled
         if made is not None and compiled.cache_of(self.machine.config).restore(made.entry) and self.record is not None:
             self.record()
+
+    @property
+    def runner(self) -> Runner | None:
+        """What launches it, once it was launched; another one after an edit."""
+        return self.__dict__.get("_runner")
 
     @cached_property
     def _runner(self) -> Runner:
@@ -208,13 +239,19 @@ class Kernel:
         if compiled is None:
             program, pipeline = self.program, self.machine.pipeline
             if pipeline is not None:
-                program = importlib.import_module("tilekit.drivers").optimize_program(program, pipeline=pipeline)
+                program = _drivers().optimize_program(program, pipeline=pipeline)
             return importlib.import_module("tilekit.jit.evaluated").Evaluated(program)
         where = self.machine.device
         runner = compiled.load(where.kind, self.machine.config, where.index)
         if where.kind is DeviceKind.CPU:
             self.simulator_seconds += cast("CpuRunner", runner).simulator_seconds
         return runner
+
+    def interrupt(self) -> None:
+        """Stop the launch that runs in another thread, which raises a `KernelError` of kind "interrupted" there."""
+        for runner in (self.runner, self._made_checker):
+            if runner is not None:
+                runner.interrupt()
 
     # --------------------------------------------------------------------------------------------------------- checking
 
@@ -281,6 +318,58 @@ class Kernel:
     def _fills_in_parts(self) -> bool:
         """Whether a tile may be used half filled; of an edit nobody knows."""
         return not self.patched and importlib.import_module("tilekit.jit.unwritten").fills_in_parts(self.program)
+
+    def _check_first(self, arguments: Sequence[Any]) -> None:
+        """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
+        if self.sample is not None:
+            return
+        count, seed = config.resolve().cpu_check_blocks, precheck.seed_of(self.source)
+        if count == 0 or not (self.can_be_checked or self.patched) or (self.can_be_checked and self._checker.waits):
+            self.sample = ""
+            return
+        if self.can_be_checked:
+            self.sample = precheck.sample(self._checker, arguments, count, seed)
+        else:
+            self.sample = precheck.sample_edit(self._load_checked, arguments, count, seed)
+        self._found_nothing(checked=True)
+
+    def _check_assumptions(self, arguments: Sequence[Any]) -> None:
+        if self.can_be_checked and self.compiled is not None:
+            assumed.refuse_what_is_false(self.specialized, self.compiled.manifest, arguments)
+
+    @property
+    def _checker(self) -> CheckRunner:
+        return self._made_checker or self._load_checked()
+
+    def _load_checked(self) -> CheckRunner:
+        compiled = self.compiled
+        assert compiled is not None
+        made = compiled.load_checked(self.machine.config)
+        if self.compiled is compiled:  # a thread that compiled for an edit may come too late
+            self._made_checker = made
+        return made
+
+    def _reported(self, error: KernelError, *, checked: bool) -> KernelError:
+        """The error at the line of the cell, which the kernel keeps."""
+        placed = self._placed(error).with_sources(self.sources)
+        if placed.kind != "interrupted":
+            placed.data["checked"] = checked
+            # what was raised holds the frames that it passed, and with them the tensors; where Dask was imported, its
+            # copy does so too
+            self.report = copy.copy(placed).with_traceback(None)
+            self.report.__cause__ = self.report.__context__ = None
+        return placed
+
+    def _placed(self, error: KernelError) -> KernelError:
+        """The error at the line of the user's cell, from the lines of `source.cu` that the simulator named."""
+        return error if self.compiled is None else placing.place(error, self)
+
+    def _found_nothing(self, *, checked: bool) -> None:
+        """A launch without checks says nothing of what a check has found."""
+        if self.report is not None and (checked or not self.report.data["checked"]):
+            self.report = None
+
+    # -------------------------------------------------------------------------------------------------------- questions
 
     def watch(
         self,
@@ -411,85 +500,12 @@ class Kernel:
 
         return bench.bench(self.script, resolve, bench.sizes_of(self.script, values, sizes, make), asked)
 
-    def _check_assumptions(self, arguments: Sequence[Any]) -> None:
-        if self.can_be_checked and self.compiled is not None:
-            assumed.refuse_what_is_false(self.specialized, self.compiled.manifest, arguments)
-
-    def _check_first(self, arguments: Sequence[Any]) -> None:
-        """Before the first launch, check some blocks on the CPU: of a kernel that runs there, and of any edit."""
-        if self.sample is not None:
-            return
-        count, seed = config.resolve().cpu_check_blocks, precheck.seed_of(self.source)
-        if count == 0 or not (self.can_be_checked or self.patched) or (self.can_be_checked and self._checker.waits):
-            self.sample = ""
-            return
-        if self.can_be_checked:
-            self.sample = precheck.sample(self._checker, arguments, count, seed)
-        else:
-            self.sample = precheck.sample_edit(self._load_checked, arguments, count, seed)
-        self._found_nothing(checked=True)
-
-    def _load_checked(self) -> CheckRunner:
-        compiled = self.compiled
-        assert compiled is not None
-        made = compiled.load_checked(self.machine.config)
-        if self.compiled is compiled:  # a thread that compiled for an edit may come too late
-            self._made_checker = made
-        return made
-
-    def _reported(self, error: KernelError, *, checked: bool) -> KernelError:
-        """The error at the line of the cell, which the kernel keeps."""
-        placed = self._placed(error).with_sources(self.sources)
-        if placed.kind != "interrupted":
-            placed.data["checked"] = checked
-            # what was raised holds the frames that it passed, and with them the tensors; where Dask was imported, its
-            # copy does so too
-            self.report = copy.copy(placed).with_traceback(None)
-            self.report.__cause__ = self.report.__context__ = None
-        return placed
-
-    def _found_nothing(self, *, checked: bool) -> None:
-        """A launch without checks says nothing of what a check has found."""
-        if self.report is not None and (checked or not self.report.data["checked"]):
-            self.report = None
-
-    @property
-    def _checker(self) -> CheckRunner:
-        return self._made_checker or self._load_checked()
-
-    def _recalled(self) -> list[Any]:
-        """The arguments of the last call."""
-        values = list(map(held.recall, self._last_arguments or ()))
-        if self._last_arguments is None or any(value is None for value in values):
-            raise ArgumentError(
-                "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
-            )
-        return values
-
-    @property
-    def script(self) -> str:
-        """The name of the script class."""
-        return self.identity.script
-
-    @property
-    def name(self) -> str:
-        """The script with its schedule."""
-        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
-        return f"{self.script}({chosen})" if chosen else self.script
-
-    @property
-    def schedules(self) -> Schedules | None:
-        """Every schedule that it could have been built with, and what is known of each."""
-        return None if self.table is None else self.table()
-
-    # ------------------------------------------------------------------------------------------------ a person's edit
+    # -------------------------------------------------------------------------------------------------- a person's edit
 
     @property
     def generated(self) -> CompiledProgram | None:
         """The program as the compiler made it, whether or not an edit runs in its place."""
-        if self.compiled is None or self.compiled.generated is None:
-            return self.compiled
-        return self.compiled.generated
+        return None if self.compiled is None else self.compiled.generated or self.compiled
 
     @property
     def patched(self) -> bool:
@@ -501,23 +517,6 @@ class Kernel:
         """`clean`, or what was decided about a person's edit of it: PATCHED, MERGED, KEPT, CONFLICT and so on."""
         return CLEAN if self.compiled is None else self.compiled.edit_state
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What it was made from and by whom; `patched` says whether its source is a person's edit, `edited` where."""
-        made = self.compiled
-        return {
-            "script": self.script,
-            "schedule": dict(self.schedule),
-            "target": self.machine.target.name,
-            "device": self.machine.device.kind.value,
-            "program": None if made is None else made.entry.key,
-            "compiler": None if made is None else made.facts.compiler,
-            "patched": self.patched,
-            "edit_state": self.edit_state,
-            "edited": None if made is None or made.edit is None else made.edit.provenance,
-            "edited_passes": () if made is None else made.tile_edits,
-        }
-
     def recompile(self, text: str, provenance: str = "the editor") -> None:
         """Compile this text in place of the generated source; every later launch runs it.
 
@@ -528,9 +527,8 @@ class Kernel:
         """
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
             raise ArgumentError("TK625", f"{self.script}: recompile takes the text of a source.cu, not {text!r}")
-        base = self.generated
-        if base is None:
-            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which knows no source to edit")
+        made = self._require_compiled("knows no source to edit")
+        base = made.generated or made
         if text == base.source:
             self._use(base)
             return
@@ -576,13 +574,11 @@ class Kernel:
         >>> kernel.edit_state, "4.0f" in kernel.source
         ('PATCHED', True)
         """
-        if self.compiled is None:
-            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which compiles nothing")
-        base, where = cast("CompiledProgram", self.generated), self.machine
-        edits = {**base.tile_texts, step: text}
-        given = self.specialized.program, edits, where.target, where.device.kind, where.config, where.pipeline
+        made = self._require_compiled("compiles nothing")
+        edits = {**(made.generated or made).tile_texts, step: text}
+        given = self.specialized.program, edits, *self.machine.terms, self.machine.pipeline
         try:
-            made = importlib.import_module("tilekit.drivers").build_from(*given)
+            made = _drivers().build_from(*given)
         except TilekitError as error:
             raise error.with_sources(self.sources) from error.__cause__
         self._use(replace(made, edit_state=PATCHED if made.tile_edits else CLEAN))
@@ -591,22 +587,6 @@ class Kernel:
         """Run again what the compiler made of the script."""
         base = self._untouched()
         self._use(None if base is None else replace(base, edit_state=CLEAN))
-
-    def _untouched(self) -> CompiledProgram | None:
-        """What the compiler makes of the script, with no edit at any stage."""
-        base = self.generated
-        if base is None or not base.tile_edits:
-            return base
-        drivers, where = importlib.import_module("tilekit.drivers"), self.machine
-        given = self.specialized.program, where.target, where.device.kind, where.config
-        return drivers.build_program(*given, pipeline=where.pipeline)
-
-    def _use(self, compiled: CompiledProgram | None) -> None:
-        self.compiled = compiled
-        for name, member in vars(Kernel).items():
-            if isinstance(member, cached_property):  # each is of what ran until now
-                self.__dict__.pop(name, None)
-        self.sample = self.report = self._made_checker = None
 
     def compare(self) -> Comparison:
         """Check some blocks of the edit, then run the generated and the edited kernel on copies of the last arguments.
@@ -635,30 +615,35 @@ class Kernel:
 
         return compare(names, values, generated.launch, edited, self.machine.device)
 
-    def interrupt(self) -> None:
-        """Stop the launch that runs in another thread, which raises a `KernelError` of kind "interrupted" there."""
-        for runner in (cast("Runner | None", self.__dict__.get("_runner")), self._made_checker):
-            if runner is not None:
-                runner.interrupt()
+    def _untouched(self) -> CompiledProgram | None:
+        """What the compiler makes of the script, with no edit at any stage."""
+        base = self.generated
+        if base is None or not base.tile_edits:
+            return base
+        given = self.specialized.program, *self.machine.terms
+        return _drivers().build_program(*given, pipeline=self.machine.pipeline)
 
-    def _placed(self, error: KernelError) -> KernelError:
-        """The error at the line of the user's cell, from the lines of `source.cu` that the simulator named."""
-        return error if self.compiled is None else placing.place(error, self)
+    def _use(self, compiled: CompiledProgram | None) -> None:
+        self.compiled = compiled
+        for name, member in vars(Kernel).items():
+            if isinstance(member, cached_property):  # each is of what ran until now
+                self.__dict__.pop(name, None)
+        self.sample = self.report = self._made_checker = None
 
-    def span_of_line(self, line: int) -> Span | None:
-        """Where the instruction behind a line of `source.cu` (counted from 1) was written."""
+    def _require_compiled(self, lack: str) -> CompiledProgram:
+        """What was compiled; where nothing was, an error that names what the evaluator lacks."""
         if self.compiled is None:
-            return None
-        rows: list[int | None] = json.loads(self.compiled.line_map)
-        row = rows[line - 1] if 0 < line <= len(rows) else None
-        return None if row is None else self.specialized.line_spans[row]
+            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which {lack}")
+        return self.compiled
+
+    # ------------------------------------------------------------------------------------------- what the compiler made
 
     @property
     def source(self) -> str:
         """The CUDA C that runs: generated, or edited by a person."""
         if self.compiled is None:
-            drivers = importlib.import_module("tilekit.drivers")
-            return drivers.generate_source(self.program, self.machine.target, pipeline=self.machine.pipeline)[0].text
+            made, _ = _drivers().generate_source(self.program, self.machine.target, pipeline=self.machine.pipeline)
+            return made.text
         return self.compiled.source
 
     @property
@@ -686,11 +671,9 @@ class Kernel:
     @cached_property
     def machine_code(self) -> MachineCode:
         """PTX, the figures of ptxas and machine code, each of them made when it is looked at."""
-        if self.compiled is None:
-            raise ArgumentError("TK633", f"{self.script} runs in the evaluator, which has no machine code")
-        where = self.machine
+        compiled = self._require_compiled("has no machine code")
         made = importlib.import_module("tilekit.runtime.machine_code").MachineCode
-        return made(self.compiled, where.target, where.device.kind, where.config)
+        return made(compiled, *self.machine.terms)
 
     def lines(self, language: str, line: int) -> dict[str, list[int]]:
         """The lines that a line was made from, and those that were made from it.
@@ -721,37 +704,20 @@ class Kernel:
     def _chain(self) -> Chain:
         return importlib.import_module("tilekit.jit.lines").Chain(self)
 
-    @property
-    def cached(self) -> bool:
-        """Whether it came from the cache."""
-        return self.compiled is not None and self.compiled.cached
-
-    @property
-    def where(self) -> str:
-        """The device it runs on, in words."""
-        if self.machine.device.kind is DeviceKind.CUDA:
-            gpus = device.survey().gpus
-            index = self.machine.device.index
-            return f"{gpus[index].name} (cuda:{index})" if index < len(gpus) else "no GPU: compiled only"
-        return "CPU simulator" if self.compiled is not None else "NumPy evaluator, for want of a C++ compiler"
-
-    @property
-    def program(self) -> Program:
-        """The tile program, as it was transpiled."""
-        return self.specialized.written
-
-    @property
-    def strided(self) -> frozenset[str]:
-        """The pointers that are viewed with strides of the user's own."""
-        return self.specialized.strided
+    def span_of_line(self, line: int) -> Span | None:
+        """Where the instruction behind a line of `source.cu` (counted from 1) was written."""
+        if self.compiled is None:
+            return None
+        rows: list[int | None] = json.loads(self.compiled.line_map)
+        row = rows[line - 1] if 0 < line <= len(rows) else None
+        return None if row is None else self.specialized.line_spans[row]
 
     @cached_property
     def trace(self) -> Recorder:
         """Every pass with the program before and after; of a cached kernel, compiled once more to look at."""
         if self.compiled is not None and self.compiled.recorder is not None:
             return self.compiled.recorder
-        drivers = importlib.import_module("tilekit.drivers")
-        return drivers.record(self.program, self.machine.target, self.machine.pipeline)
+        return _drivers().record(self.program, self.machine.target, self.machine.pipeline)
 
     def page(self, name: str, make: Callable[[Recorder], str]) -> str:
         """A text made of its passes; of a kernel from the cache, the one that was made when it was compiled."""
@@ -770,66 +736,7 @@ class Kernel:
             return self.compiled.facts.changed_passes
         return tuple(step.name for step in self.trace.steps if step.changed)
 
-    def summary(self) -> str:
-        """One line: kernel, target, device, passes, registers, shared memory, spills, compile and run time."""
-        return " · ".join(self.facts())
 
-    def facts(self) -> list[str]:
-        """What the summary says, piece by piece."""
-        parts = [self.name, self.machine.target.name, self.where]
-        if self.patched:
-            parts.insert(1, PATCHED if self.edit_state == PATCHED else f"{PATCHED} ({self.edit_state})")
-        elif self.edit_state != CLEAN:
-            parts.insert(1, f"edit {self.edit_state}")
-        changed = len(self.changed_passes)
-        parts.append(f"{changed} {'pass' if changed == 1 else 'passes'} changed it")
-        if self.machine.pipeline is not None:
-            parts.append(f"custom passes: {self.machine.pipeline}")
-        if self.compiled is not None:
-            facts = self.compiled.facts
-            if facts.registers is not None:
-                parts.append(f"{facts.registers} registers, {facts.spill_bytes} bytes spilled")
-            parts.append(f"{self.compiled.manifest.shared_bytes} bytes shared")
-        parts.append("cached" if self.cached else f"compiled in {durations.measured(self.compile_seconds)}")
-        if self.simulator_seconds:
-            parts.append(f"built the simulator in {durations.measured(self.simulator_seconds)}")
-        if self.last_run is not None and self.last_run.seconds is not None:
-            parts.append(f"ran in {durations.measured(self.last_run.seconds)}")
-        if self.report is not None:
-            parts.append(f"{self.report.kind.replace('_', ' ')} found")
-        elif self.last_run is not None and self.last_run.check is not None:
-            parts.append(str(self.last_run.check))
-        elif self.sample:
-            parts.append(self.sample)
-        return parts
-
-    def __repr__(self) -> str:
-        return f"<{self.summary()}>"
-
-
-def _compiled(
-    found: CompiledProgram | None,
-    specialized: Specialized,
-    machine: Machine,
-    sinks: Sequence[Sink],
-    on_stage: Callable[[str], None],
-) -> CompiledProgram:
-    """The program, compiled or as it was found in the cache, with the edits of the sinks."""
-    where = machine.target, machine.device.kind, machine.config
-    if found is None or Fanout(sinks).traces:
-        # the compiler is loaded by the first kernel that needs it
-        drivers = importlib.import_module("tilekit.drivers")
-        return drivers.build_program(specialized.program, *where, sinks, on_stage=on_stage, pipeline=machine.pipeline)
-    edit = Fanout(sinks).codegen(found.source)
-    if edit is None:
-        return found
-    return importlib.import_module("tilekit.runtime.edited").build(found, edit, *where)
-
-
-def _show_passes(identity: Identity, specialized: Specialized, machine: Machine, sources: Sources) -> None:
-    """Run the passes for who traces, where nothing can be compiled."""
-    if observer.tracing(identity.script):
-        with observer.listening(identity, cached=False, sources=sources) as sinks:
-            tracing = [sink for sink in sinks if sink.traces]
-            drivers = importlib.import_module("tilekit.drivers")
-            drivers.generate_source(specialized.program, machine.target, tracing, machine.pipeline)
+def _drivers() -> Any:
+    """The compiler, which the first kernel loads that needs it."""
+    return importlib.import_module("tilekit.drivers")
