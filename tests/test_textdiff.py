@@ -53,9 +53,11 @@ def test_tokens_are_marked_as_the_vectors_say(case):
 
 @given(LINES, LINES)
 def test_no_diff_is_shorter(before, after):
-    added, removed = textdiff.counts(before, after)
     common = lcs_length(before, after)
-    assert (added, removed) == (len(after) - common, len(before) - common)
+    for few in (-1, textdiff._FEW):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(textdiff, "_FEW", few)
+            assert textdiff.counts(before, after) == (len(after) - common, len(before) - common)
 
 
 @given(LINES, LINES)
@@ -98,12 +100,14 @@ def test_the_unified_form_names_the_lines_that_it_shows(before, after, context):
     assert (changed["+"], changed["-"]) == textdiff.counts(before, after)
 
 
-@given(LINES, LINES)
-@example(["", "a"], ["a", "", "", "", ""])
-def test_a_long_text_is_done_in_blocks_with_the_same_result(before, after):
+@given(LINES, LINES, st.integers(-1, 8))
+@example(["", "a"], ["a", "", "", "", ""], -1)
+def test_however_much_differs_and_however_long_it_is_the_result_is_the_same(before, after, few):
     expected = rows(before, after)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(textdiff, "_KEPT_CELLS", 8)
+        patch.setattr(textdiff, "_FEW", few)  # with -1, nothing is found by what is left out
+        assert rows(before, after) == expected
+        patch.setattr(textdiff, "_KEPT_CELLS", 8)  # and now in blocks
         assert rows(before, after) == expected
 
 

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one diff of tilekit: what changed between two texts, by lines, by pairs of lines, and by tokens within a pair.
 
-Lines are matched by a longest common subsequence, computed on the bits of integers (Hyyrö's recurrence), so the answer
-is the shortest there is, also where lines repeat as in unrolled loops. `widgets/src/common/textdiff.ts` is its twin in
-the browser; both are held to the same vectors.
+Lines are matched by a longest common subsequence, so the answer is the shortest there is, also where lines repeat as in
+unrolled loops. Where few are left out it is found along them (Myers' greedy algorithm), else on the bits of integers
+(Hyyrö's recurrence), and where there are several, both find the same one. `widgets/src/common/textdiff.ts` is its twin
+in the browser; both are held to the same vectors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, count, pairwise
 from math import isqrt
+from operator import not_
 from typing import Any, TypeVar
 
 # Above this many cells (65,536 lines against as many) what lies between the common ends counts as replaced.
 MAX_CELLS = 1 << 32
+# Up to this many lines that both texts have may be left out before all of them are compared.
+_FEW = 32
 # States of up to this many cells are kept at once (8 MB); beyond it they are computed a second time, block by block.
 _KEPT_CELLS = 1 << 26
 # A hunk of up to this many cells is paired by similarity; in a larger one, lines of the same shape are paired first.
@@ -62,13 +67,24 @@ T = TypeVar("T")
 
 def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
     """The fewest lines to remove and to add that make `after` of `before`."""
+    gone, come = map(deque, _unmatched(before, after))
+    beyond = len(before) + len(after)
     found: list[Hunk] = []
     left = right = 0
-    for i, j in [*_matches(before, after), (len(before), len(after))]:
-        if i > left or j > right:
-            found.append(Hunk(range(left, i), range(right, j)))
-        left, right = i + 1, j + 1
+    while gone or come:
+        same = min(gone[0] - left if gone else beyond, come[0] - right if come else beyond)
+        removed, added = _leading(gone, left + same), _leading(come, right + same)
+        found.append(Hunk(removed, added))
+        left, right = removed.stop, added.stop
     return _settled(found, before, after)
+
+
+def _leading(places: deque[int], first: int) -> range:
+    """Take away the places from `first` on that follow each other."""
+    stop = first
+    while places and places[0] == stop:
+        stop = places.popleft() + 1
+    return range(first, stop)
 
 
 def counts(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
@@ -125,8 +141,8 @@ def unified(
 def spans(left: str, right: str) -> tuple[list[Span], list[Span]]:
     """The characters that differ between two versions of a line, on borders of tokens."""
     old, new = _TOKEN.findall(left), _TOKEN.findall(right)
-    matched = _matches(old, new)
-    return _uncovered(old, {i for i, _ in matched}), _uncovered(new, {j for _, j in matched})
+    gone, come = _unmatched(old, new)
+    return _uncovered(old, gone), _uncovered(new, come)
 
 
 # --- lines: the longest common subsequence ----------------------------------------------------------------------------
@@ -134,20 +150,79 @@ def spans(left: str, right: str) -> tuple[list[Span], list[Span]]:
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
     """Pairs of equal items that form a longest common subsequence."""
+    gone, come = map(set, _unmatched(a, b))
+    kept = (i for i in range(len(a)) if i not in gone), (j for j in range(len(b)) if j not in come)
+    return list(zip(*kept, strict=True))
+
+
+def _unmatched(a: Sequence[str], b: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The items of each that a longest common subsequence leaves out, in order."""
     shorter = min(len(a), len(b))
     head = next((k for k in range(shorter) if a[k] != b[k]), shorter)
     tail = next((k for k in range(shorter - head) if a[-1 - k] != b[-1 - k]), shorter - head)
-    stop_a, stop_b = len(a) - tail, len(b) - tail
+    middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
     # an item that only one side has can match nothing
-    common = set(a[head:stop_a]).intersection(b[head:stop_b])
-    places_a = [i for i in range(head, stop_a) if a[i] in common]
-    places_b = [j for j in range(head, stop_b) if b[j] in common]
-    middle: list[tuple[int, int]] = []
-    if places_a and len(places_a) * len(places_b) <= MAX_CELLS:
-        pairs = _lcs([a[i] for i in places_a], [b[j] for j in places_b])
-        middle = [(places_a[i], places_b[j]) for i, j in pairs]
-    ends = ((k, k) for k in range(head)), ((stop_a + k, stop_b + k) for k in range(tail))
-    return [*ends[0], *middle, *ends[1]]
+    common = set(middle_a).intersection(middle_b)
+    places_a, gone = _parted(middle_a, common, head)
+    places_b, come = _parted(middle_b, common, head)
+    if common and len(places_a) * len(places_b) <= MAX_CELLS:
+        left_a, left_b = _left_out([a[i] for i in places_a], [b[j] for j in places_b])
+        places_a, places_b = [places_a[i] for i in left_a], [places_b[j] for j in left_b]
+    return sorted(gone + places_a), sorted(come + places_b)
+
+
+def _parted(items: Sequence[str], common: Set[str], first: int) -> tuple[list[int], list[int]]:
+    """Where the items are that are among the common ones, and where the others; counted from `first`."""
+    shared = list(map(common.__contains__, items))
+    return list(compress(count(first), shared)), list(compress(count(first), map(not_, shared)))
+
+
+def _left_out(a: Sequence[str], b: Sequence[str]) -> tuple[set[int], set[int]]:
+    frontiers = _frontiers(a, b)
+    if frontiers is not None:
+        return _walked_back(a, b, frontiers)
+    pairs = _lcs(a, b)
+    return {*range(len(a))}.difference(i for i, _ in pairs), {*range(len(b))}.difference(j for _, j in pairs)
+
+
+def _frontiers(a: Sequence[str], b: Sequence[str]) -> list[dict[int, int]] | None:
+    """How far one gets with 0, 1, 2 items left out and so on, until both end; None where that takes too many.
+
+    The first `i` items of `a` against the first `j` of `b` lie on the diagonal `i - j`: for each, the greatest `i`.
+    """
+    found: list[dict[int, int]] = []
+    last: dict[int, int] = {}
+    for left_out in range(_FEW + 1):
+        reached: dict[int, int] = {}
+        for diagonal in range(-left_out, left_out + 1, 2):
+            i = max(last.get(diagonal + 1, 0), last.get(diagonal - 1, -1) + 1)
+            j = i - diagonal
+            while i < len(a) and j < len(b) and a[i] == b[j]:
+                i, j = i + 1, j + 1
+            reached[diagonal] = i
+        found.append(reached)
+        if reached.get(len(a) - len(b), -1) >= len(a):
+            return found
+        last = reached
+    return None
+
+
+def _walked_back(a: Sequence[str], b: Sequence[str], frontiers: list[dict[int, int]]) -> tuple[set[int], set[int]]:
+    """What the way of `_lcs` leaves out: from the ends back, what it can of `a`, then what it can of `b`."""
+    gone: set[int] = set()
+    come: set[int] = set()
+    i, j, left_out = len(a), len(b), len(frontiers) - 1
+    while left_out:
+        if i and j and a[i - 1] == b[j - 1]:
+            i, j = i - 1, j - 1
+            continue
+        while left_out and frontiers[left_out - 1].get(i - 1 - j, -2) >= i - 1:
+            i, left_out = i - 1, left_out - 1
+            gone.add(i)
+        while left_out and frontiers[left_out - 1].get(i - j + 1, -2) >= i:
+            j, left_out = j - 1, left_out - 1
+            come.add(j)
+    return gone, come
 
 
 def _lcs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
@@ -350,12 +425,12 @@ def _similarity(a: _Bag, b: _Bag) -> int:
 # --- tokens -----------------------------------------------------------------------------------------------------------
 
 
-def _uncovered(tokens: Sequence[str], matched: set[int]) -> list[Span]:
+def _uncovered(tokens: Sequence[str], unmatched: Sequence[int]) -> list[Span]:
     """What the unmatched tokens cover; blanks between two of them belong to them, blanks at their ends do not."""
     starts = [0, *accumulate(map(len, tokens))]
     found: list[tuple[int, int]] = []  # of tokens
-    for index, token in enumerate(tokens):
-        if index in matched or _is_blank(token):
+    for index in unmatched:
+        if _is_blank(tokens[index]):
             continue
         last = found[-1][1] if found else 0
         if found and all(_is_blank(between) for between in tokens[last:index]):
@@ -363,7 +438,7 @@ def _uncovered(tokens: Sequence[str], matched: set[int]) -> list[Span]:
         else:
             found.append((index, index + 1))
     if not found:  # only blanks differ
-        found = [(index, index + 1) for index in range(len(tokens)) if index not in matched]
+        found = [(index, index + 1) for index in unmatched]
     return [(starts[first], starts[stop]) for first, stop in found]
 
 
