@@ -18,10 +18,6 @@ if TYPE_CHECKING:  # in earnest it would bring the compiler
     from tilekit.tools.lower_trace.journal import Run, Step
     from tilekit.transforms.recorder import Recorder
 
-# what becomes machine code is no text
-_ASSEMBLED = ("ptxas", "host")
-_LANGUAGES = {"tile": "Tile IR", "hidet": "Hidet IR", "cuda": "CUDA C", "ptx": "PTX", "sass": "SASS"}
-
 
 @dataclass(frozen=True)
 class SourceEdit:
@@ -143,18 +139,22 @@ class Steps:
 
 def kind(step: Step) -> str:
     """What became of the program in this step, in a word."""
+    from tilekit.tools.lower_trace import plain
+
     if step.failure is not None:
         return "failed"
-    if step.is_translation or step.base_phase in _ASSEMBLED:
+    if plain.translates(step):
         return "translated"
     return "changed" if step.changed else "same"
 
 
 def words(step: Step) -> str:
     """The same in a few words, but for a change, which is better said in signs."""
-    made = "machine code" if step.base_phase in _ASSEMBLED else _LANGUAGES[step.language]
-    failure = "" if step.failure is None else f"failed: {step.failure.type}: {step.failure.message}"
-    return {"same": "no change", "translated": f"into {made}", "failed": failure}.get(kind(step), "")
+    from tilekit.tools.lower_trace import plain
+
+    if step.failure is not None:
+        return f"failed: {step.failure.type}: {step.failure.message}"
+    return "" if kind(step) == "changed" else plain.words_of(step)
 
 
 def milliseconds(step: Step) -> float:
@@ -162,5 +162,7 @@ def milliseconds(step: Step) -> float:
 
 
 def _line(step: Step) -> str:
+    from tilekit.tools.lower_trace.plain import LANGUAGES
+
     what = words(step) or f"+{step.added} -{step.removed}"
-    return f"{_LANGUAGES[step.language]:8} {step.title:24} {what:>12} {milliseconds(step):9.2f} ms"
+    return f"{LANGUAGES[step.language]:8} {step.title:24} {what:>12} {milliseconds(step):9.2f} ms"

@@ -13,6 +13,10 @@ from tilekit.tools.lower_trace.queries import Found, Pair
 
 SCHEMA = 1
 
+LANGUAGES = {"tile": "Tile IR", "hidet": "Hidet IR", "cuda": "CUDA C", "ptx": "PTX", "sass": "SASS"}
+# what becomes machine code is no text
+_ASSEMBLED = ("ptxas", "host")
+
 
 def lines_made(run: Run, step: Step) -> list[str]:
     """The text that a step left behind."""
@@ -33,12 +37,17 @@ def line_of(step: Step) -> str:
     return f"{'  ' * step.depth}{step.index:02d} {step.phase}/{step.title}  {words_of(step)}{time}"
 
 
+def translates(step: Step) -> bool:
+    """Whether it makes a text of another language, or machine code, so that there is nothing to compare."""
+    return step.is_translation or step.base_phase in _ASSEMBLED
+
+
 def words_of(step: Step) -> str:
-    """What became of a step."""
+    """What became of a step; `widgets/src/trace/journal.ts` says it so in the page."""
     if step.status is not Status.DONE:
         return "did not finish (process ended)" if step.status is Status.UNFINISHED else step.status.value
-    if step.is_translation:
-        return f"into {step.language}"
+    if translates(step):
+        return "into machine code" if step.base_phase in _ASSEMBLED else f"into {LANGUAGES[step.language]}"
     if not step.changed:
         return "rebuilt, no textual change" if step.rebuilt else "no change"
     return "changed" if step.added is None else f"changed +{step.added} -{step.removed}"
