@@ -10,7 +10,8 @@
         ...
 
 Each `CHECK` is a part of a later line than the one before it, `CHECK-NEXT` of the very next one; no line from there to
-the next match, or to the end, has a `CHECK-NOT` in it. Several passes are separated by commas, and `default` is the
+the next match, or to the end, has a `CHECK-NOT` in it. `CHECK-LINE` and `CHECK-NEXT-LINE` are a whole line, but for
+its indentation. Several passes are separated by commas, and `default` is the
 whole pipeline. A file holds several cases, each begun by a `RUN` line; a case may have several functions.
 """
 
@@ -25,7 +26,7 @@ from tilekit.ir.prog import Program
 from tilekit.ir.text import parser
 from tilekit.ir.tools import verify
 
-DIRECTIVES = ("RUN", "CHECK", "CHECK-NEXT", "CHECK-NOT")
+DIRECTIVES = ("RUN", "CHECK", "CHECK-NEXT", "CHECK-NOT", "CHECK-LINE", "CHECK-NEXT-LINE")
 _EXACT = re.compile(rf"\s*# ({'|'.join(DIRECTIVES)}): +(\S.*)")
 # the first word of a comment, and its colon
 _COMMENT = re.compile(r"\s*#+\s*([A-Za-z][\w-]*)(\s*:)?")
@@ -103,8 +104,9 @@ def check(text: str, expected: Iterable[tuple[str, str] | str]) -> None:
         if kind == "CHECK-NOT":
             forbidden.append(part)
             continue
-        later = range(at + 1, len(lines) if kind == "CHECK" else min(at + 2, len(lines)))
-        found = next((number for number in later if part in lines[number]), None)
+        later = range(at + 1, min(at + 2, len(lines)) if "NEXT" in kind else len(lines))
+        is_whole = kind.endswith("LINE")
+        found = next((n for n in later if (part == lines[n].strip() if is_whole else part in lines[n])), None)
         assert found is not None, f"{kind}: {part}\nis not in what comes after line {at + 1}:\n\n{text}"
         _refuse(forbidden, lines, range(at + 1, found), text)
         at, forbidden = found, []

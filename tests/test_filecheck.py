@@ -26,6 +26,7 @@ def once():
 
 def test_checks_pass_in_order():
     filecheck.check(TEXT, ["first", ("CHECK-NEXT", "sec"), ("CHECK-NOT", "second"), "fourth", ("CHECK-NOT", "first")])
+    filecheck.check("  first\n second", [("CHECK-LINE", "first"), ("CHECK-NEXT-LINE", "second")])
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,9 @@ def test_checks_pass_in_order():
         (["first", ("CHECK-NEXT", "third")], "CHECK-NEXT: third\nis not in what comes after line 1:"),
         (["first", ("CHECK-NOT", "third"), "fourth"], "CHECK-NOT: third\nbut it is in line 3:"),
         ([("CHECK-NOT", "four")], "CHECK-NOT: four\nbut it is in line 4:"),
+        ([("CHECK-LINE", "secon")], "CHECK-LINE: secon\nis not in what comes after line 0:"),
+        (["first", ("CHECK-NEXT-LINE", "third")], "CHECK-NEXT-LINE: third\nis not in what comes after line 1:"),
+        (["first", ("CHECK-NEXT-LINE", "secon")], "CHECK-NEXT-LINE: secon\nis not in what comes after line 1:"),
         (["fourth", ("CHECK-NEXT", "x")], "CHECK-NEXT: x\nis not in what comes after line 4:"),
     ],
 )
@@ -71,7 +75,7 @@ def test_an_unknown_pass_is_named_with_the_nearest_one():
         ("# CHEKC: x", "CHECK"),
         ("# CHECKNEXT: x", "CHECK-NEXT"),
         ("# check-not: x", "CHECK-NOT"),
-        ("    # CHECK-SAME: x", "CHECK"),
+        ("    # CHECK-SAME: x", "CHECK-LINE"),
         ("# CHECK x", "CHECK"),
         ("#CHECK: x", "CHECK"),
         ("# CHECK : x", "CHECK"),

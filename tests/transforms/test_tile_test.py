@@ -4,6 +4,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,28 +48,42 @@ def checks(before, after):
     return [line.removeprefix("# ") for line in tile_test.text("any", before, after).splitlines() if line[:1] == "#"]
 
 
-def test_a_change_is_shown_with_the_line_above_it():
-    assert checks("a\nwide\nb = f(wide)\nc", "a\nb = f(a)\nc") == [
+def test_a_change_is_shown_with_the_lines_around_it():
+    assert checks("a\nwide\nb = f(wide)\nc\nd", "a\nb = f(a)\nc\nd") == [
         "RUN: any",
-        "CHECK: a",
-        "CHECK-NOT: wide",
-        "CHECK-NOT: b = f(wide)",
-        "CHECK: b = f(a)",
+        "CHECK-LINE: a",
+        "CHECK-NEXT-LINE: b = f(a)",
+        "CHECK-NEXT-LINE: c",
     ]
 
 
-def test_lines_that_only_go_are_looked_for_up_to_the_next_one():
-    assert checks("a\nx\ny\nb", "a\nb") == ["RUN: any", "CHECK: a", "CHECK-NOT: x", "CHECK-NOT: y", "CHECK: b"]
+def test_where_lines_only_go_those_around_them_have_nothing_between_them():
+    assert checks("a\nx\ny\nb", "a\nb") == ["RUN: any", "CHECK-LINE: a", "CHECK-NEXT-LINE: b"]
+
+
+def test_lines_that_go_at_the_end_are_looked_for_there():
+    assert checks("a\nb\nc\n", "a\n") == ["RUN: any", "CHECK-LINE: a", "CHECK-NOT: b", "CHECK-NOT: c"]
 
 
 def test_a_line_that_also_stands_further_up_is_led_to():
     assert checks("a\nx\na\nb", "a\nx\na\nc\nb") == [
         "RUN: any",
-        "CHECK: x",
-        "CHECK-NEXT: a",
-        "CHECK-NEXT: c",
+        "CHECK-LINE: x",
+        "CHECK-NEXT-LINE: a",
+        "CHECK-NEXT-LINE: c",
+        "CHECK-NEXT-LINE: b",
     ]
 
 
 def test_what_a_pass_leaves_alone_is_checked_whole():
-    assert checks("a\n\nb", "a\n\nb") == ["RUN: any", "CHECK: a", "CHECK: b"]
+    assert checks("a\n\nb", "a\n\nb") == ["RUN: any", "CHECK-LINE: a", "CHECK-LINE: b"]
+
+
+@pytest.mark.parametrize(
+    "made", ["a\nb = f(a), more\nc", "a\nb = f(a)\nmore\nc", "a\nmore\nb = f(a)\nc", "b = f(a)\nc\na"]
+)
+def test_lines_that_come_out_otherwise_are_found(made):
+    found = [tuple(directive.split(": ", 1)) for directive in checks("a\nwide\nc", "a\nb = f(a)\nc")[1:]]
+    filecheck.check("a\n  b = f(a)\nc", found)
+    with pytest.raises(AssertionError):
+        filecheck.check(made, found)

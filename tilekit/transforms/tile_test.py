@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step of a compile as a test: a `.tile` file with the program before it, and CHECK lines for what came out.
+"""A step of a compile as a test: a `.tile` file with the program before it, and checks of the lines that came out.
 
-Each change is one stretch of checks: the line above it, `CHECK-NOT` for the lines that went, the lines that came. A
-`CHECK` is the first later line that holds its text, so where an earlier line holds it too, the check begins further up.
+Each change is one stretch of whole lines: the one above it, those that came, and the one below it, so that nothing
+else may stand between them; below the last line, `CHECK-NOT` says what went. A `CHECK-LINE` is the first later line that is its text, so where an earlier one is, too,
+the stretch begins further up.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def text(name: str, before: str, after: str) -> str:
         checks.every(range(len(new)))
     for change in changes:
         checks.lead_to(change.added.start - 1)
-        checks.refuse([old[line] for line in change.removed])
-        checks.every(change.added)
+        checks.every(range(change.added.start, min(change.added.stop + 1, len(new))))
+        if not any(map(str.strip, new[change.added.stop :])):
+            checks.refuse([old[line] for line in change.removed])
     return "\n".join([f"# RUN: {name}", *(f"# {kind}: {part}" for kind, part in checks.found), before, ""])
 
 
@@ -35,31 +37,26 @@ class _Checks:
         self.found: list[tuple[str, str]] = []
 
     def lead_to(self, line: int) -> None:
-        """Check a line: a CHECK finds the first that has its text, so it may have to begin at one further up."""
+        """Check a line: the first that is like it is found, so it may have to begin at one further up."""
         there = [number for number in range(self.at + 1, line + 1) if self.lines[number]]
         if there:
             begin = next(number for number in reversed(there) if self._first(self.lines[number]) == number)
-            self._add("CHECK", begin)
+            self._add("CHECK-LINE", begin)
             self.every(range(begin + 1, line + 1))
 
     def every(self, lines: range) -> None:
         """Check these lines, of which the first is the next one."""
         for line in lines:
             if line > self.at and self.lines[line]:
-                self._add("CHECK-NEXT" if 0 < line == self.at + 1 else "CHECK", line)
+                self._add("CHECK-NEXT-LINE" if 0 < line == self.at + 1 else "CHECK-LINE", line)
 
-    def refuse(self, lines: Sequence[str]) -> None:
-        """Check that these lines are gone, between the last checked line and the next one."""
-        parts = [part for line in lines if (part := line.strip())]
-        following = next((line for line in range(self.at + 1, len(self.lines)) if self.lines[line]), None)
-        self.found += [("CHECK-NOT", part) for part in parts]
-        # not CHECK-NEXT, which would leave no line to look into
-        if parts and following is not None:
-            self._add("CHECK", following)
+    def refuse(self, gone: Sequence[str]) -> None:
+        """Check that these lines do not stand below all others."""
+        self.found += [("CHECK-NOT", part) for line in gone if (part := line.strip())]
 
     def _add(self, kind: str, line: int) -> None:
         self.found.append((kind, self.lines[line]))
         self.at = line
 
     def _first(self, part: str) -> int:
-        return next(line for line in range(self.at + 1, len(self.lines)) if part in self.lines[line])
+        return next(line for line in range(self.at + 1, len(self.lines)) if part == self.lines[line])
