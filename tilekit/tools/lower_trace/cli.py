@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilekit import textdiff
 from tilekit.diag import TilekitError
-from tilekit.tools.lower_trace import journal, plain, queries, settings, shelf, terminal
+from tilekit.tools.lower_trace import meant, plain, queries, settings, shelf, terminal
 from tilekit.tools.lower_trace.console import Console, Style
-from tilekit.tools.lower_trace.journal import Compile, Run, Step
+from tilekit.tools.lower_trace.journal import Compile, Run
+from tilekit.tools.lower_trace.meant import TraceError
 from tilekit.tools.lower_trace.queries import Blame, Found, Pair, Place
 
 if TYPE_CHECKING:
@@ -36,13 +37,7 @@ SAME, DIFFERS, ERROR = 0, 1, 2
 INTERRUPTED = 130  # as every shell says it
 
 _WHERE = "a journal, the folder of a run, of a script or of all traces, or a page; `:0` behind it is its first compile"
-
 _STEP = "`17`, `name`, `name#2` or `phase/name`"
-_HOW_TO_TRACE = "trace a script: TL_LOWER_TRACE=1 python my_script.py"
-
-
-class TraceError(TilekitError):
-    """What a person asked of the command line cannot be told."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     where(made, "a", nargs=None)
     where(made, "b")
     kernel(made)
-    step = (
-        "compare what this step made: `17`, `name`, `name#2` or `phase/name`; two of them are compared with each other"
-    )
+    step = f"compare what this step made: {_STEP}; two of them are compared with each other"
     made.add_argument("--step", action="append", default=[], help=step)
     made.add_argument("--context", type=_count, default=terminal.CONTEXT, help="lines around each change")
     made = verb("find", _find, "say which steps have a text in what they made")
@@ -136,65 +129,11 @@ def _blocks(text: str) -> int | str:
     return text if text == "all" else _count(text)
 
 
-# ------------------------------------------------------------------------------------------------------- where it is
-
-
-def located(where: str | None) -> tuple[Path, Place]:
-    """The journal that a person means, and the compiles of it."""
-    text, number = (where or "").partition("#")[0], None
-    if text and not Path(text).exists() and (split := text.rpartition(":"))[2].isdecimal():
-        text, number = split[0], int(split[2])
-    file = _journal_file(Path(text) if text else settings.resolve().folder)
-    run = journal.read(file)
-    if number is None:
-        return file, Place(run, run.compiles)
-    if number >= len(run.compiles):
-        raise TraceError("TK432", f"{file} has {len(run.compiles)} compiles, so there is no compile {number}")
-    return file, Place(run, [run.compiles[number]])
-
-
-def _journal_file(path: Path) -> Path:
-    if path.is_file():
-        beside = path.resolve().with_name(journal.FILE)
-        return beside if path.suffix == ".html" and beside.exists() else path
-    if not path.exists():
-        raise TraceError("TK431", f"there is no {path}", help=_HOW_TO_TRACE)
-    if (path / journal.FILE).exists():
-        return path / journal.FILE
-    runs = [info for home in homes(path) for info in shelf.runs(home)]
-    if not runs:
-        raise TraceError("TK431", f"{path} holds no traced run", help=_HOW_TO_TRACE)
-    return max(runs, key=lambda info: info.head.started).path / journal.FILE
-
-
-def homes(path: Path) -> list[Path]:
-    """The folders of scripts at or in a folder."""
-    found = [path, *sorted(path.iterdir())] if path.is_dir() else []
-    return [each for each in found if (each / shelf.RECORDS).is_dir()]
-
-
-def _of_kernels(pattern: str | None, *places: Place) -> list[Place]:
-    """The compiles that are asked for; with a pattern, there has to be one."""
-    found = [place.matching(pattern) for place in places]
-    if pattern is not None and not any(place.compiles for place in found):
-        names = dict.fromkeys(compile.kernel for place in places for compile in place.compiles)
-        raise TraceError("TK432", f"no kernel is called {pattern}", help=f"the kernels are {', '.join(names)}")
-    return found
-
-
-def _one_step(place: Place, wanted: str) -> Step:
-    found = place.steps_named(wanted)
-    if not found:
-        names = dict.fromkeys(step.title for step in place.steps)
-        raise TraceError("TK432", f"no step is called {wanted}", help=f"the steps are {', '.join(names)}")
-    return found[-1]
-
-
 # ----------------------------------------------------------------------------------------------------------- the verbs
 
 
 def _view(options: argparse.Namespace) -> int:
-    (place,) = _of_kernels(options.kernel, located(options.where)[1])
+    place = _place(options)
     if options.json:
         return _said(
             {"run": plain.of_run(place.run), "compiles": [plain.of_compile(each) for each in place.compiles]}, SAME
@@ -202,7 +141,7 @@ def _view(options: argparse.Namespace) -> int:
     if sys.stdin.isatty() and sys.stdout.isatty():
         view = importlib.import_module("tilekit.tools.lower_trace.view")
         if view.can_browse():
-            view.browse(place, _linked(options.where, place))
+            view.browse(place, meant.linked_step(options.where, place))
             return SAME
     console = Console(sys.stdout)
     for compile in place.compiles:
@@ -212,14 +151,14 @@ def _view(options: argparse.Namespace) -> int:
     return SAME
 
 
-def _linked(where: str | None, place: Place) -> Step | None:
-    """The step that a link to a page names, as `report.html#p=17&l=42`."""
-    parts = (where or "").partition("#")[2].split("&")
-    return next((step for step in place.steps if f"p={step.index}" in parts), None)
+def _place(options: argparse.Namespace) -> Place:
+    """The compiles that a command line is about."""
+    (place,) = meant.of_kernels(options.kernel, meant.located(options.where)[1])
+    return place
 
 
 def _render(options: argparse.Namespace) -> int:
-    found = [located(where) for where in options.where or [None]]
+    found = [meant.located(where) for where in options.where or [None]]
     if options.output is None and len(found) > 1:
         raise TraceError("TK432", "a page of several runs belongs to none of them", help="name it: -o page.html")
     output: Path = options.output or found[0][0].with_name(shelf.PAGE)
@@ -237,20 +176,20 @@ def _whole_lines(file: Path) -> str:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    a = located(options.a)[1]
+    a = meant.located(options.a)[1]
     if len(options.step) > 2 or (options.b is None and len(options.step) != 2):
         raise TraceError(
             "TK432", "a diff is of two runs, or of two steps", help="tilekit trace diff RUN --step 3 --step 17"
         )
-    b = a if options.b is None else located(options.b)[1]
-    a, b = _of_kernels(options.kernel, a, b)
+    b = a if options.b is None else meant.located(options.b)[1]
+    a, b = meant.of_kernels(options.kernel, a, b)
     if options.step:
         return _diff_of_steps((a, options.step[0]), (b, options.step[-1]), options)
     return _diff_of_runs(a, b, options)
 
 
 def _diff_of_steps(a: tuple[Place, str], b: tuple[Place, str], options: argparse.Namespace) -> int:
-    one, other = _one_step(*a), _one_step(*b)
+    one, other = meant.one_step(*a), meant.one_step(*b)
     before, after = plain.lines_made(a[0].run, one), plain.lines_made(b[0].run, other)
     code = SAME if before == after else DIFFERS
     added, removed = textdiff.counts(before, after)
@@ -315,7 +254,7 @@ def _print_diff(console: Console, lines: Sequence[str]) -> None:
 
 
 def _find(options: argparse.Namespace) -> int:
-    (place,) = _of_kernels(options.kernel, located(options.where)[1])
+    place = _place(options)
     found = [queries.find(place.run, compile, options.text) for compile in place.compiles]
     code = SAME if any(found) else DIFFERS
     if options.json:
@@ -340,8 +279,8 @@ def _told(found: Found) -> list[str]:
 
 
 def _blame(options: argparse.Namespace) -> int:
-    (place,) = _of_kernels(options.kernel, located(options.where)[1])
-    step = _one_step(place, options.step)
+    place = _place(options)
+    step = meant.one_step(place, options.step)
     made = Blame(place.run, place.run.compiles[step.c]).of(step) if step.after is not None else None
     if made is None:
         raise TraceError("TK432", f"{step.phase}/{step.title} made nothing: it {step.status.value}")
@@ -357,19 +296,15 @@ def _blame(options: argparse.Namespace) -> int:
         data = [{"line": n, "text": text, "step": None if who is None else plain.of_step(who)} for n, text, who in rows]
         return _said({"step": plain.of_step(step), "lines": data}, SAME)
     console = Console(sys.stdout)
-    width = max((len(_short(who)) for _, _, who in rows), default=0)
+    width = max((len(plain.short(who)) for _, _, who in rows), default=0)
     for number, text, who in rows:
-        console.text(f"{_short(who):{width}} {number:5}  {text}")
+        console.text(f"{plain.short(who):{width}} {number:5}  {text}")
     return SAME
 
 
-def _short(step: Step | None) -> str:
-    return "" if step is None else f"{step.index:02d} {step.title}"
-
-
 def _rerun(options: argparse.Namespace) -> int:
-    (place,) = _of_kernels(options.kernel, located(options.where)[1])
-    step = _one_step(place, options.step)
+    place = _place(options)
+    step = meant.one_step(place, options.step)
     # it brings the compiler, which nothing else here needs
     rerun = importlib.import_module("tilekit.tools.lower_trace.rerun").rerun
     sys.stdout.write(rerun(place.run, place.run.compiles[step.c], step))
@@ -432,7 +367,7 @@ def _gc(options: argparse.Namespace) -> int:
     folder: Path = options.folder or settings.resolve().folder
     if options.folder is not None and not folder.is_dir():
         raise TraceError("TK431", f"there is no folder {folder}")
-    gone = [info for home in homes(folder) for info in shelf.expired(home, options.keep, options.limit)]
+    gone = [info for home in meant.homes(folder) for info in shelf.expired(home, options.keep, options.limit)]
     sizes = [info.nbytes() for info in gone]
     if not options.dry_run:
         shelf.remove(gone)

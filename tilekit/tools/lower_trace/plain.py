@@ -31,6 +31,11 @@ def parted_lines(a: Run, b: Run, pair: Pair, context: int) -> list[str]:
     return textdiff.unified(before, after, context)
 
 
+def short(step: Step | None) -> str:
+    """The number and the name of a step, if there is one."""
+    return "" if step is None else f"{step.index:02d} {step.title}"
+
+
 def line_of(step: Step) -> str:
     """A step in a line of a list."""
     time = "" if step.ns is None else f"  {step.ns / 1e6:.2f} ms"

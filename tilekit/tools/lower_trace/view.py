@@ -187,7 +187,7 @@ class Browser:
         wanted = self.needle.lower()
         lines = ["".join(piece for piece, _ in row).lower() for row in self.text()]
         self.top = next((i for i, line in enumerate(lines) if wanted in line), 0)
-        self.said = f"{self.needle}: in {len(holders)} steps, {_short(holders[0])} to {_short(holders[-1])}"
+        self.said = f"{self.needle}: in {len(holders)} steps, {plain.short(holders[0])} to {plain.short(holders[-1])}"
 
     def _holders(self) -> list[Step]:
         found = [queries.find(self.place.run, compile, self.needle) for compile in self.place.compiles]
@@ -231,7 +231,7 @@ class Browser:
     def _named(self, step: Step) -> str:
         sign = "x" if step is self.marked else ">" if step is self.at else " "
         added = f" +{step.added} -{step.removed}" if step.changed and step.added is not None else ""
-        return f"{sign}{_glyph(step)} {'  ' * step.depth}{_short(step)}{added}"
+        return f"{sign}{_glyph(step)} {'  ' * step.depth}{plain.short(step)}{added}"
 
     def _style(self, step: Step) -> Style:
         if step is self.at:
@@ -248,14 +248,14 @@ class Browser:
         if step is None:
             return []
         time = "" if step.ns is None else f" · {step.ns / 1e6:.2f} ms"
-        rows: list[list[Piece]] = [[(f"{_short(step)} · {step.phase} · {plain.words_of(step)}{time}", Style.HEADING)]]
+        rows = _rows([f"{plain.short(step)} · {step.phase} · {plain.words_of(step)}{time}"], Style.HEADING)
         if step.failure is not None:
             rows += _rows(f"{step.failure.type}: {step.failure.message}".split("\n"), Style.FAILED)
         after = plain.lines_made(self.place.run, step)
         if self.blames:
             return rows + self._blamed(step, after)
         if self.marked is not None and self.marked is not step:
-            rows.append([(f"beside {_short(self.marked)}", Style.PLACE)])
+            rows.append([(f"beside {plain.short(self.marked)}", Style.PLACE)])
             return rows + self._differences(plain.lines_made(self.place.run, self.marked), after)
         if step.changed and not step.is_translation and step.before is not None:
             return rows + self._differences(self.place.run.lines(step.before), after, step.notes.get("visits"))
@@ -272,7 +272,7 @@ class Browser:
         if step.after is None:
             return _rows(lines)
         makers = Blame(self.place.run, self.place.run.compiles[step.c]).of(step)
-        names = ["" if maker is None else _short(maker) for maker in makers]
+        names = [plain.short(maker) for maker in makers]
         width = max(map(len, names), default=0)
         return [
             [(f"{name:{width}} ", Style.PLACE), (line, Style.PLAIN)] for name, line in zip(names, lines, strict=True)
@@ -295,10 +295,6 @@ def _cut(row: Sequence[Piece], width: int) -> list[Piece]:
 
 def _place(step: Step | None) -> tuple[int, str] | None:
     return None if step is None else (step.c, step.phase)
-
-
-def _short(step: Step) -> str:
-    return f"{step.index:02d} {step.title}"
 
 
 def _is_eventful(step: Step) -> bool:
