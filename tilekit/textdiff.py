@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, compress, count, pairwise
@@ -162,18 +162,17 @@ def _unmatched(a: Sequence[str], b: Sequence[str]) -> tuple[list[int], list[int]
     tail = next((k for k in range(shorter - head) if a[-1 - k] != b[-1 - k]), shorter - head)
     middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
     # an item that only one side has can match nothing
-    common = set(middle_a).intersection(middle_b)
-    places_a, gone = _parted(middle_a, common, head)
-    places_b, come = _parted(middle_b, common, head)
-    if common and len(places_a) * len(places_b) <= MAX_CELLS:
+    places_a, gone = _parted(middle_a, set(middle_b), head)
+    places_b, come = _parted(middle_b, set(middle_a), head)
+    if 0 < len(places_a) * len(places_b) <= MAX_CELLS:
         left_a, left_b = _left_out([a[i] for i in places_a], [b[j] for j in places_b])
         places_a, places_b = [places_a[i] for i in left_a], [places_b[j] for j in left_b]
     return sorted(gone + places_a), sorted(come + places_b)
 
 
-def _parted(items: Sequence[str], common: Set[str], first: int) -> tuple[list[int], list[int]]:
-    """Where the items are that are among the common ones, and where the others; counted from `first`."""
-    shared = list(map(common.__contains__, items))
+def _parted(items: Sequence[str], others: set[str], first: int) -> tuple[list[int], list[int]]:
+    """Where the items are that are among the others, and where those that are not; counted from `first`."""
+    shared = list(map(others.__contains__, items))
     return list(compress(count(first), shared)), list(compress(count(first), map(not_, shared)))
 
 
@@ -190,6 +189,7 @@ def _frontiers(a: Sequence[str], b: Sequence[str]) -> list[dict[int, int]] | Non
 
     The first `i` items of `a` against the first `j` of `b` lie on the diagonal `i - j`: for each, the greatest `i`.
     """
+    end_a, end_b = len(a), len(b)
     found: list[dict[int, int]] = []
     last: dict[int, int] = {}
     for left_out in range(_FEW + 1):
@@ -197,11 +197,11 @@ def _frontiers(a: Sequence[str], b: Sequence[str]) -> list[dict[int, int]] | Non
         for diagonal in range(-left_out, left_out + 1, 2):
             i = max(last.get(diagonal + 1, 0), last.get(diagonal - 1, -1) + 1)
             j = i - diagonal
-            while i < len(a) and j < len(b) and a[i] == b[j]:
+            while i < end_a and j < end_b and a[i] == b[j]:
                 i, j = i + 1, j + 1
             reached[diagonal] = i
         found.append(reached)
-        if reached.get(len(a) - len(b), -1) >= len(a):
+        if reached.get(end_a - end_b, -1) >= end_a:
             return found
         last = reached
     return None
