@@ -203,7 +203,7 @@ class CompileSink(Null):
             )
             compile.steps.append(step)
             self._frames.append(_Frame(name, step, printed.text))
-            with self.recording.writing(compile, step) as entries:
+            with self.recording.writing(compile, step, printed.text) as entries:
                 entries += self.recording.text_entries(printed.text, step.languages[0])
                 entries.append(journal.begin_entry(step))
         self._note_unprintable(step, "before", printed)
@@ -233,7 +233,7 @@ class CompileSink(Null):
         elif not step.is_translation and old is not None and new is not None and old.is_small and new.is_small:
             known = Difference.between(old, new)
             step.added, step.removed = known.added, known.removed
-        with self.recording.writing(self.compile, step) as entries:
+        with self.recording.writing(self.compile, step, new) as entries:
             base = None if step.is_translation else old
             entries += self.recording.text_entries(new, step.languages[1], base, known)
             entries.append(journal.end_entry(step))

@@ -59,8 +59,13 @@ class Text:
         self.data = data
 
     @cached_property
+    def raw(self) -> bytes:
+        """What a file has of it."""
+        return self.data.encode("utf-8", "surrogatepass")
+
+    @cached_property
     def id(self) -> str:
-        return blake2b(self.data.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return blake2b(self.raw, digest_size=8).hexdigest()
 
     @cached_property
     def lines(self) -> list[str]:

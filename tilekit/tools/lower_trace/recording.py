@@ -25,13 +25,17 @@ _GUESSED_LINES = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Lines of the journal that belong together, and what they are about; `kind` is that of the last line."""
+    """Lines of the journal that belong together, and what they are about; `kind` is that of the last line.
+
+    `text` is what a pass that begins was given, or what one that has ended made.
+    """
 
     kind: str
     lines: tuple[str, ...]
     run: Run
     compile: Compile | None = None
     step: Step | None = None
+    text: Text | None = None
 
 
 class Listener(Protocol):
@@ -141,19 +145,19 @@ class Recording:
 
     # ------------------------------------------------------------------------------------------ for its own sinks
 
-    def write(self, compile: Compile, step: Step | None, entries: Sequence[Entry]) -> None:
+    def write(self, compile: Compile, step: Step | None, entries: Sequence[Entry], text: Text | None = None) -> None:
         """Hand entries to the listeners, in the order of the run."""
         with self.lock:
             if not self.is_over:
-                self._tell(entries, compile, step)
+                self._tell(entries, compile, step, text)
 
     @contextlib.contextmanager
-    def writing(self, compile: Compile, step: Step) -> Iterator[list[Entry]]:
+    def writing(self, compile: Compile, step: Step, text: Text | None = None) -> Iterator[list[Entry]]:
         """Within the block, nobody else writes; then its list is handed to the listeners."""
         with self.lock:
             entries: list[Entry] = []
             yield entries
-            self.write(compile, step, entries)
+            self.write(compile, step, entries, text)
 
     def next_index(self) -> int:
         self._steps += 1
@@ -192,8 +196,14 @@ class Recording:
 
     # ------------------------------------------------------------------------------------------------------- listeners
 
-    def _tell(self, entries: Sequence[Entry], compile: Compile | None = None, step: Step | None = None) -> None:
-        event = Event(entries[-1]["k"], tuple(map(journal.encode, entries)), self.run, compile, step)
+    def _tell(
+        self,
+        entries: Sequence[Entry],
+        compile: Compile | None = None,
+        step: Step | None = None,
+        text: Text | None = None,
+    ) -> None:
+        event = Event(entries[-1]["k"], tuple(map(journal.encode, entries)), self.run, compile, step, text)
         for listener in tuple(self._listeners):
             if listener in self._listeners:  # not dropped with one before it
                 with self._watched(listener):

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tilekit.config import TraceMode
 from tilekit.tools.lower_trace import failures, journal, naming, shelf
-from tilekit.tools.lower_trace.journal import Head, Run, Step
+from tilekit.tools.lower_trace.journal import Head, Step, Text
 from tilekit.tools.lower_trace.page import GrowingPage
 from tilekit.tools.lower_trace.recording import Event, Listener, Recording
 from tilekit.tools.lower_trace.settings import Settings
@@ -191,39 +191,36 @@ class Dumps(Listener):
         self._texts = texts
 
     def hear(self, event: Event) -> None:
-        step = event.step
-        if step is None:
-            return
-        if event.kind == "pass_begin" and step.before is not None:
-            self._write(event.run, step, step.before, "before", step.languages[0])
-        elif event.kind == "pass_end" and step.after is not None:
-            self._write(event.run, step, step.after, "after", step.languages[1])
+        match event:
+            case Event(kind="pass_begin", step=Step() as step, text=Text() as text):
+                self._write(step, text, "before", step.languages[0])
+            case Event(kind="pass_end", step=Step() as step, text=Text() as text):
+                self._write(step, text, "after", step.languages[1])
+            case _:
+                pass
 
-    def _write(self, run: Run, step: Step, text_id: str, side: str, language: str) -> None:
-        folder = self._folder / file_name(step.phase)
-        folder.mkdir(exist_ok=True)
+    def _write(self, step: Step, text: Text, side: str, language: str) -> None:
         name = "codegen" if step.base_phase == "codegen" else file_name(step.name)
-        place = folder / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
-        stored = self._texts / text_id
+        place = self._folder / file_name(step.phase) / f"{step.index:02d}_{name}_{side}{_ENDINGS[language]}"
+        stored = self._texts / text.id
         for _ in range(_ATTEMPTS):
-            # nobody has had this text yet, or it was cleared away just now
             with contextlib.suppress(FileNotFoundError):
-                return self._link(run, text_id, stored, place)
+                return _link(stored, place, text)
+            # the first of its phase, or a text that nobody has had yet or that was cleared away just now
+            place.parent.mkdir(exist_ok=True)
             self._texts.mkdir(exist_ok=True)
-            shelf.replace(stored, _bytes(run, text_id), mode=0o444)
-        self._link(run, text_id, stored, place)
-
-    def _link(self, run: Run, text_id: str, stored: Path, place: Path) -> None:
-        try:
-            os.link(stored, place)
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
-            place.write_bytes(_bytes(run, text_id))
+            if not stored.exists():
+                shelf.replace(stored, text.raw, mode=0o444)
+        _link(stored, place, text)
 
 
-def _bytes(run: Run, text_id: str) -> bytes:
-    return run.text(text_id).encode("utf-8", "surrogatepass")
+def _link(stored: Path, place: Path, text: Text) -> None:
+    try:
+        os.link(stored, place)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        place.write_bytes(text.raw)
 
 
 class Page(Listener):

@@ -103,10 +103,8 @@ def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Make this the content of a file, in one step; what a power cut would do to it does not matter."""
     draft = files.draft_of(path)
     try:
-        with named(path):
-            draft.write_bytes(content)
-        with contextlib.suppress(OSError):  # some file systems have no modes
-            draft.chmod(mode)
+        with named(path), open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(content)
         try:
             os.replace(draft, path)
         except OSError as error:
