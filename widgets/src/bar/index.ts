@@ -2,7 +2,7 @@
 // The bar below a cell: it opens the panels of the kernels that the cell made, each in its place below it.
 import type { AnyModel, Host, RenderProps } from "@anywidget/types";
 import { button, el } from "../common/dom.ts";
-import { GONE, hasKernel, KernelLine } from "../common/kernel.ts";
+import { GONE, hasKernel, KernelLine, onChange } from "../common/kernel.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import { foldStatic } from "../common/static.ts";
 
@@ -59,14 +59,8 @@ class Bar {
     this.#line = new KernelLine(model, () => this.#lose(), signal);
     keepKeys(this.#row, (key) => this.#key(key), signal);
     keepFocus(this.#row, () => this.#buttons[this.model.get("shown") || "passes"], signal);
-    const onKernels = (): void => this.#list();
-    model.on("change:kernels", onKernels);
-    signal.addEventListener("abort", () => model.off("change:kernels", onKernels));
-    for (const name of ["kernel", "shown", "panels"] as const) {
-      const react = (): void => this.#show();
-      model.on(`change:${name}`, react);
-      signal.addEventListener("abort", () => model.off(`change:${name}`, react));
-    }
+    onChange(model, ["kernels"], () => this.#list(), signal);
+    onChange(model, ["kernel", "shown", "panels"], () => this.#show(), signal);
     this.#list();
   }
 

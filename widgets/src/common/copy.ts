@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // To the clipboard, also where a page may not use it directly.
+import { focus } from "./keyboard.ts";
 
 /** Copy a text; false: the browser refused. */
 export async function copy(text: string): Promise<boolean> {
@@ -20,6 +21,6 @@ function copySelected(text: string): boolean {
   area.select();
   const isCopied = document.execCommand("copy");
   area.remove();
-  if (home instanceof HTMLElement) home.focus({ preventScroll: true });
+  focus(home);
   return isCopied;
 }

@@ -28,9 +28,12 @@ export function button(label: string, name: string, onClick: () => void, classNa
 /** A button that is on or off, as `aria-pressed` says. */
 export function toggleButton(label: string, name: string, onClick: () => void): HTMLButtonElement {
   const element = button(label, name, onClick, "tk-toggle");
-  element.setAttribute("aria-pressed", "false");
+  setPressed(element, false);
   return element;
 }
+
+/** Say whether something is on. */
+export const setPressed = (toggle: HTMLElement, isOn: boolean): void => toggle.setAttribute("aria-pressed", String(isOn));
 
 export function searchBox(name: string): HTMLInputElement {
   const element = el("input", "tk-search", [], { type: "search", placeholder: name, "aria-label": name, spellcheck: "false" });
@@ -49,3 +52,9 @@ export function milliseconds(value: number): string {
 }
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
+/** How many lines came and went. */
+export const balance = (added: number, removed: number): HTMLElement[] => [
+  el("span", "tk-pill tk-added", [`+${added}`]),
+  el("span", "tk-pill tk-removed", [`−${removed}`]),
+];

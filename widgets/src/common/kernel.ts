@@ -18,6 +18,14 @@ export function hasKernel(model: AnyModel): boolean {
   return layout?.comm_live !== false;
 }
 
+/** Call when one of some values of a model changes, until the signal says that it is enough. */
+export function onChange<T extends object>(model: AnyModel<T>, names: readonly (keyof T & string)[], react: () => void, signal: AbortSignal): void {
+  for (const name of names) {
+    model.on(`change:${name}`, react);
+    signal.addEventListener("abort", () => model.off(`change:${name}`, react));
+  }
+}
+
 /** The way to the kernel; `onGone` is called once when it is lost, whichever way that was found out. */
 export class KernelLine {
   #isGone = false;

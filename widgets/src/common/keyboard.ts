@@ -11,6 +11,11 @@ export function makeFocusable(element: HTMLElement, tabIndex = 0): void {
   element.setAttribute(ATTRIBUTE, "true");
 }
 
+/** Give an element the focus; what it stands in, such as a notebook, does not scroll. */
+export function focus(element: Element | null | undefined): void {
+  if (element instanceof HTMLElement) element.focus({ preventScroll: true });
+}
+
 function isTyping(event: Event): boolean {
   const target = event.target;
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -35,7 +40,7 @@ export function keepFocus(root: HTMLElement, home: () => HTMLElement, signal: Ab
   root.addEventListener(
     "click",
     () => {
-      if (!root.contains(document.activeElement)) home().focus({ preventScroll: true });
+      if (!root.contains(document.activeElement)) focus(home());
     },
     { signal },
   );

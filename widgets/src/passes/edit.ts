@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tile IR after a pass as a person edits it: what is typed is verified, and the passes behind go on from it.
 import { button, el } from "../common/dom.ts";
-import { makeFocusable } from "../common/keyboard.ts";
+import { focus, makeFocusable } from "../common/keyboard.ts";
 
 export interface Marker {
   line: number;
@@ -68,7 +68,7 @@ export class StepEditor {
     this.root.setAttribute("aria-label", `Editor of the tile IR after ${step}`);
     this.#area.setAttribute("aria-label", `Tile IR after ${step}. Ctrl-Enter compiles from here, Escape closes`);
     this.#area.value = text;
-    this.#area.focus({ preventScroll: true });
+    focus(this.#area);
     this.#area.setSelectionRange(0, 0);
   }
 
@@ -90,7 +90,7 @@ export class StepEditor {
   #point({ line, column }: Marker): void {
     const lines = this.#area.value.split("\n");
     const at = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0) + column - 1;
-    this.#area.focus({ preventScroll: true });
+    focus(this.#area);
     this.#area.setSelectionRange(at, at + 1);
     this.#area.scrollTop = ((line - 4) * this.#area.scrollHeight) / lines.length;
   }

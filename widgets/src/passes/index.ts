@@ -3,8 +3,8 @@
 // over the journal when a panel asks for it, and again when what is compiled is another.
 import type { AnyModel, RenderProps } from "@anywidget/types";
 import { button, el } from "../common/dom.ts";
-import { GONE, hasKernel, KernelLine } from "../common/kernel.ts";
-import { keepKeys } from "../common/keyboard.ts";
+import { GONE, hasKernel, KernelLine, onChange } from "../common/kernel.ts";
+import { focus, keepKeys } from "../common/keyboard.ts";
 import { foldStatic } from "../common/static.ts";
 import { Journal, type Step } from "../trace/journal.ts";
 import { read } from "../trace/link.ts";
@@ -27,7 +27,6 @@ interface Message {
 
 /** How the name of a step begins that is a person's edit of what the pass before it made. */
 const EDIT = "edit_of_";
-const TOLD = ["status", "comparison", "verdict", "busy", "markers"] as const;
 
 class PassPanel {
   readonly root = el("div", "tk-passes");
@@ -57,18 +56,12 @@ class PassPanel {
     this.root.append(this.#gone);
     this.#line = new KernelLine(model, () => this.#lose(), signal);
     const onMessage = (message: Message, [packed]: DataView[]): void => void this.#open(packed!, message.goes_on);
-    const onView = (): void => this.#follow();
-    const onTold = (): void => this.#tell();
     model.on("msg:custom", onMessage);
-    model.on("change:view", onView);
-    model.on("change:editable", onTold);
-    for (const name of TOLD) model.on(`change:${name}`, onTold);
+    onChange(model, ["view"], () => this.#follow(), signal);
+    onChange(model, ["editable", "status", "comparison", "verdict", "busy", "markers"], () => this.#tell(), signal);
     signal.addEventListener("abort", () => {
       this.#shown.abort();
       model.off("msg:custom", onMessage);
-      model.off("change:view", onView);
-      model.off("change:editable", onTold);
-      for (const name of TOLD) model.off(`change:${name}`, onTold);
     });
     this.#tell();
     this.#line.send({ kind: "journal" });
@@ -119,7 +112,7 @@ class PassPanel {
 
   #closeEditor(): void {
     this.#editor.root.remove();
-    this.#edit.focus({ preventScroll: true });
+    focus(this.#edit);
   }
 
   #send(message: unknown): void {
@@ -135,7 +128,8 @@ class PassPanel {
     const editable = this.model.get("editable");
     this.#edit.hidden = editable.length === 0;
     this.#edit.disabled = this.#line.isGone || !this.#step || !editable.includes(this.#step.begin.seq);
-    const told = Object.fromEntries(TOLD.map((name) => [name, this.model.get(name)])) as unknown as Told;
+    const get = <K extends keyof Told>(name: K): Told[K] => this.model.get(name);
+    const told = { status: get("status"), comparison: get("comparison"), verdict: get("verdict"), busy: get("busy"), markers: get("markers") };
     this.#editor.show(told, this.#line.isGone);
   }
 }

@@ -2,7 +2,7 @@
 // The panel of the source: the generated CUDA C in an editor that recompiles it in place.
 import type { AnyModel, RenderProps } from "@anywidget/types";
 import { button, el, plural } from "../common/dom.ts";
-import { GONE, KernelLine } from "../common/kernel.ts";
+import { GONE, KernelLine, onChange } from "../common/kernel.ts";
 import { keepFocus, keepKeys, makeFocusable } from "../common/keyboard.ts";
 import { Editor } from "./editor.ts";
 import type { Marker } from "./markers.ts";
@@ -95,20 +95,11 @@ class SourcePanel {
   }
 
   #listen(signal: AbortSignal): void {
-    const listeners: [event: string, react: () => void][] = [
-      ["change:text", () => this.#take(this.model.get("text"))],
-      ["change:generated", () => this.#takeGenerated()],
-      ["change:markers", () => this.#showMarkers()],
-      ["change:busy", () => this.#answered()],
-      ["change:status", () => this.#showState()],
-      ["change:comparison", () => this.#showState()],
-      ["change:verdict", () => this.#showState()],
-      ["change:mergeable", () => this.#showState()],
-    ];
-    for (const [event, react] of listeners) {
-      this.model.on(event as "change:text", react);
-      signal.addEventListener("abort", () => this.model.off(event as "change:text", react));
-    }
+    onChange(this.model, ["text"], () => this.#take(this.model.get("text")), signal);
+    onChange(this.model, ["generated"], () => this.#takeGenerated(), signal);
+    onChange(this.model, ["markers"], () => this.#showMarkers(), signal);
+    onChange(this.model, ["busy"], () => this.#answered(), signal);
+    onChange(this.model, ["status", "comparison", "verdict", "mergeable"], () => this.#showState(), signal);
   }
 
   get #isBusy(): boolean {
