@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands above the texts of a step: why it failed, what the edit store said, what the assembler counted.
-import { button, el } from "../common/dom.ts";
-import type { Compile, Run, Step } from "./journal.ts";
-import type { Pair } from "./queries.ts";
+import { button, el, setPressed, toggleButton } from "../common/dom.ts";
+import { makeFocusable } from "../common/keyboard.ts";
+import type { Compile, Noted, Run, Step } from "./journal.ts";
+import type { Comparison, Pair } from "./queries.ts";
+
+/** What is to be said of a step, and at the last one of its compile; `isEdit` says which of the edited sources is shown. */
+export function stepCards(step: Step, isEdit: boolean, go: (step: Step) => void, turn: (toEdit: boolean) => void): HTMLElement[] {
+  const isLast = step === step.compile.steps.at(-1);
+  const own = [errorBox(step, go), ownCard(step), unprintable(step), editCard(step), figures(step.notes.get("ptxas"))];
+  const cards = [...own, ...(isLast ? compileCards(step.compile) : []), step.isEdited ? editSwitch(isEdit, turn) : undefined];
+  return cards.filter((card) => card !== undefined);
+}
+
+/** Where two compiles part, and why their steps at a place did not come to their end. */
+export function pairCards({ pairs, parting }: Comparison, at: number, go: (step: Step) => void, goToParting: () => void, leave: () => void): HTMLElement[] {
+  const { a, b } = pairs[at]!;
+  const broken = [a, b].map((step) => step && errorBox(step, go)).filter((box) => box !== undefined);
+  return [partingCard(pairs[parting], goToParting, leave), ...broken];
+}
 
 /** Why a step did not come to its end; undefined: it did. */
-export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | undefined {
+function errorBox(step: Step, go: (step: Step) => void): HTMLElement | undefined {
   if (!step.isBroken) return undefined;
   const box = el("div", `tk-error-box tk-is-${step.status}`, [], { role: "alert" });
   const { failure } = step;
@@ -25,7 +41,11 @@ export function errorBox(step: Step, go: (step: Step) => void): HTMLElement | un
   // its columns mean something: a compiler puts a caret under them
   if (failure.message) box.append(el("pre", "", [failure.message]));
   if (failure.where) box.append(el("div", "tk-error-where", [failure.where]));
-  if (failure.traceback) box.append(el("details", "", [el("summary", "", ["Traceback"]), el("pre", "", [failure.traceback.trimEnd()])]));
+  if (failure.traceback) {
+    const summary = el("summary", "", ["Traceback"]);
+    makeFocusable(summary);
+    box.append(el("details", "", [summary, el("pre", "", [failure.traceback.trimEnd()])]));
+  }
   return box;
 }
 
@@ -48,7 +68,7 @@ export function command({ line: { argv, cwd } }: Run): string {
 }
 
 /** What the edit store did with the source of this step. */
-export function editCard({ codegen }: Step): HTMLElement | undefined {
+function editCard({ codegen }: Step): HTMLElement | undefined {
   if (!codegen || (!codegen.tag && !codegen.messages.length)) return undefined;
   const card = el("div", "tk-card");
   if (codegen.tag) card.append(el("span", "tk-pill tk-warned", [codegen.tag]));
@@ -58,11 +78,19 @@ export function editCard({ codegen }: Step): HTMLElement | undefined {
   return card;
 }
 
-/** What the assembler counted: registers, shared memory, spills. */
-export const figures = (step: Step): HTMLElement | undefined => figuresCard(step.notes.get("ptxas"));
+/** Which of the two is shown: what was edited, or what the source was generated from. */
+function editSwitch(isEdit: boolean, turn: (toEdit: boolean) => void): HTMLElement {
+  const choice = (words: string, toEdit: boolean): HTMLElement => {
+    const node = toggleButton(words, words, () => turn(toEdit));
+    setPressed(node, isEdit === toEdit);
+    return node;
+  };
+  return el("div", "tk-card", [choice("Generated → compiled", true), choice("The program → generated", false)]);
+}
 
-function figuresCard(noted: unknown): HTMLElement | undefined {
-  if (typeof noted !== "object" || noted === null) return undefined;
+/** What the assembler counted: registers, shared memory, spills. */
+function figures(noted: Noted["ptxas"] | undefined): HTMLElement | undefined {
+  if (!noted) return undefined;
   const facts = Object.entries(noted).filter(([, value]) => typeof value !== "object");
   return el("div", "tk-card tk-figures", [el("b", "", ["ptxas"]), ...facts.map(([name, value]) => fact(name.replaceAll("_", " "), String(value)))]);
 }
@@ -70,28 +98,28 @@ function figuresCard(noted: unknown): HTMLElement | undefined {
 const fact = (name: string, value: string): HTMLElement => el("span", "", [`${name} `, el("b", "", [value])]);
 
 /** That a step is a pass of the person's own, and where it is written. */
-export function ownCard(step: Step): HTMLElement | undefined {
-  const own = step.notes.get("custom") as { class: string; file: string; line: number } | undefined;
+function ownCard(step: Step): HTMLElement | undefined {
+  const own = step.notes.get("custom");
   return own && el("div", "tk-card", [el("span", "tk-pill", ["custom pass"]), `${own.class} in ${own.file}, line ${own.line}`]);
 }
 
 /** A text that could not be printed, and why. */
-export function unprintable(step: Step): HTMLElement | undefined {
-  const noted = step.notes.get("unprintable") as { side: string; reason: string } | undefined;
+function unprintable(step: Step): HTMLElement | undefined {
+  const noted = step.notes.get("unprintable");
   return noted && el("div", "tk-card", [el("span", "tk-pill tk-warned", ["could not print"]), `the text ${noted.side} it: ${noted.reason}`]);
 }
 
 /** What was noted of a compile as a whole: what it died of, figures, and which stages it lacks. */
-export function compileCards({ notes }: Compile): (HTMLElement | undefined)[] {
-  const error = notes.get("error") as { type: string; message: string; where: string | null } | undefined;
-  const absent = notes.get("absent") as { stage: string; why: string; help: string | null } | undefined;
+function compileCards({ notes }: Compile): (HTMLElement | undefined)[] {
+  const error = notes.get("error");
+  const absent = notes.get("absent");
   const died = error && el("div", "tk-error-box", [el("b", "", [error.type]), el("pre", "", [error.message]), el("div", "", [error.where ?? ""])], { role: "alert" });
   const lacks = absent && el("div", "tk-card", [el("b", "", [`no ${absent.stage}`]), el("span", "tk-dim", [[absent.why, absent.help].filter(Boolean).join(": ")])]);
-  return [died, figuresCard(notes.get("ptxas")), lacks];
+  return [died, figures(notes.get("ptxas")), lacks];
 }
 
 /** Where two compiles part, and the way out of their comparison. */
-export function partingCard(first: Pair | undefined, go: () => void, leave: () => void): HTMLElement {
+function partingCard(first: Pair | undefined, go: () => void, leave: () => void): HTMLElement {
   const step = first && (first.a ?? first.b)!;
   const wasOther = first?.a?.begin.before !== first?.b?.begin.before;
   const card = el("div", "tk-card", [!step ? "A and B never differ" : wasOther ? "A and B differ before any pass: see" : "A and B part at"]);

@@ -3,7 +3,7 @@
 // for all rows at once.
 import { el } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
-import { LiveRows } from "./live.ts";
+import { LiveRows, onView } from "./live.ts";
 
 export const ROW = 18;
 /** So much stays above what one goes to. */
@@ -31,12 +31,9 @@ export class Pane {
   ) {
     makeFocusable(this.viewport);
     this.viewport.append(this.#pad);
-    this.viewport.addEventListener("scroll", () => this.paint(), { passive: true, signal });
+    onView(this.viewport, () => this.paint(), () => this.resize(), signal);
     this.viewport.addEventListener("wheel", (event) => this.#wheel(event), { passive: false, signal });
     this.slider.addEventListener("scroll", () => this.#slide(), { passive: true, signal });
-    const observer = new ResizeObserver(() => this.resize());
-    observer.observe(this.viewport);
-    signal.addEventListener("abort", () => observer.disconnect());
   }
 
   get tops(): readonly number[] {

@@ -2,9 +2,10 @@
 // One row of a diff as an element of the page.
 import { el, plural } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
-import { type Language, tokens } from "../common/syntax.ts";
 import { type Span, spans } from "../common/textdiff.ts";
+import { pieces } from "./code.ts";
 import { Show } from "./diffalign.ts";
+import { differByNames } from "./diffhead.ts";
 import type { DiffText, Layout, Place, Row, Side } from "./difftext.ts";
 
 /** What a row is shown with besides its texts. */
@@ -51,7 +52,7 @@ function foldRow(row: Row): HTMLElement {
   const unchanged = row.hidden - row.renamed;
   const words = [
     ...(unchanged ? [plural(unchanged, "unchanged line")] : []),
-    ...(row.renamed ? [`${plural(row.renamed, "line")} ${row.renamed === 1 ? "differs" : "differ"} by renaming only`] : []),
+    ...(row.renamed ? [differByNames(row.renamed)] : []),
   ].join(", ");
   const end = (name: "top" | "bottom", sign: string): HTMLElement => {
     const label = name === "top" ? "Show 20 more lines below those above" : "Show 20 more lines above those below";
@@ -100,9 +101,7 @@ function signCell({ style, sign, spoken }: Look): HTMLElement {
 }
 
 function codeCell(place: Place, { style }: Look, text: DiffText, dress: Dress, marked: Span[]): HTMLElement {
-  const { before, after, languages } = text.texts;
-  const [line, language] = place.side === "left" ? [before[place.line]!, languages[0]] : [after[place.line]!, languages[1]];
-  const code = el("span", "tk-code", pieces(line, marked, language, dress.needle));
+  const code = el("span", "tk-code", pieces(text.line(place), text.languageOf(place.side), marked, dress.needle));
   const move = text.moveAt(place);
   const other = place.side === "left" ? "right" : "left";
   const link = move && move[place.side] === place.line ? [moveLink(move.count, { side: other, line: move[other] })] : [];
@@ -119,51 +118,4 @@ function small(style: string, label: string, attributes: Record<string, string>)
   const element = el("button", style, [label], { type: "button", title: "Go there", ...attributes });
   makeFocusable(element, -1);
   return element;
-}
-
-/** The text cut where its color or its mark changes. */
-function pieces(text: string, marked: Span[], language: Language, needle: string): (Node | string)[] {
-  const at = needle ? text.toLowerCase().indexOf(needle.toLowerCase()) : -1;
-  const hits: Piece[] = at < 0 ? [] : [{ start: at, stop: at + needle.length, style: "tk-hit" }];
-  const marks: Piece[] = marked.map(([start, stop]) => ({ start, stop, style: "" }));
-  const colors: Piece[] = tokens(text, language);
-  const ends = [...hits, ...marks, ...colors].flatMap(({ start, stop }) => [start, stop]);
-  const cuts = [...new Set([0, text.length, ...ends])].sort((a, b) => a - b);
-  const [hitAt, markAt, colorAt] = [hits, marks, colors].map(pieceAt) as [Finder, Finder, Finder];
-  const result: (Node | string)[] = [];
-  let mark: { node: HTMLElement; of: Piece } | undefined;
-  for (let n = 0; n + 1 < cuts.length; n++) {
-    const [start, stop] = [cuts[n]!, cuts[n + 1]!];
-    const marking = hitAt(start) ?? markAt(start);
-    const coloring = colorAt(start);
-    const part = text.slice(start, stop);
-    const node = coloring ? el("i", coloring.style, [part]) : part;
-    if (!marking) {
-      mark = undefined;
-      result.push(node);
-    } else if (mark?.of === marking) {
-      mark.node.append(node);
-    } else {
-      mark = { node: el("mark", marking.style, [node]), of: marking };
-      result.push(mark.node);
-    }
-  }
-  return result;
-}
-
-interface Piece {
-  start: number;
-  stop: number;
-  style: string;
-}
-type Finder = (column: number) => Piece | undefined;
-
-/** Finds the piece over a column, for columns that only go up. */
-function pieceAt(all: Piece[]): Finder {
-  let at = 0;
-  return (column) => {
-    while (at < all.length && all[at]!.stop <= column) at++;
-    const piece = all[at];
-    return piece && piece.start <= column ? piece : undefined;
-  };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buttons that say how a diff is drawn, and the same as a text for the address of a page.
-import { el, group, toggleButton } from "../common/dom.ts";
+import { el, group, setPressed, toggleButton } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
 import { CONTEXTS, type Settings } from "./difftext.ts";
 
@@ -33,7 +33,7 @@ export class Switches {
   show(isAligning: boolean, isTranslation: boolean): void {
     const { layout, context, indents, renames } = this.settings;
     const pressed: [HTMLElement, boolean][] = [[this.#unified, layout === "unified"], [this.#indents, indents], [this.#renames, renames], [this.#align, isAligning]];
-    for (const [toggle, isOn] of pressed) toggle.setAttribute("aria-pressed", String(isOn));
+    for (const [toggle, isOn] of pressed) setPressed(toggle, isOn);
     this.#context.value = String(context);
     for (const part of this.#parts) part.disabled = isTranslation;
   }

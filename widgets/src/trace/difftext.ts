@@ -156,6 +156,10 @@ export class DiffText {
     return (side === "left" ? this.texts.before : this.texts.after)[line]!;
   }
 
+  languageOf(side: Side): Language {
+    return this.texts.languages[side === "left" ? 0 : 1];
+  }
+
   /** How many columns the longest line takes. */
   get widest(): number {
     return (this.#widest ??= [this.texts.before, this.texts.after].flat().reduce((most, line) => Math.max(most, columns(line)), 0));

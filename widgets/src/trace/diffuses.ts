@@ -1,36 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks all uses of a name in the rows that are in the page, without touching their elements.
+// Marks all uses of a name in the rows that are in the page, without touching their elements: of the name under the
+// pointer, else of the one that was chosen.
 import { type Language, names } from "../common/syntax.ts";
+import type { Side } from "./difftext.ts";
 
 const KEY = "tk-uses";
+const CODE = "code[data-side] > .tk-code";
 
 /** A line in the page. */
-export interface ShownLine {
+interface ShownLine {
   code: HTMLElement;
   text: string;
   language: Language;
 }
 
 export class Uses {
-  name = "";
+  #chosen = "";
+  #marked = "";
   #ranges: Range[] = [];
 
-  mark(lines: () => ShownLine[]): void {
-    this.clear();
+  constructor(
+    private readonly viewport: HTMLElement,
+    private readonly languageOf: (side: Side) => Language,
+    signal: AbortSignal,
+  ) {
+    const hover = ({ buttons, target, clientX }: MouseEvent): void => this.#turnTo((!buttons && this.at(target as HTMLElement, clientX)) || this.#chosen);
+    viewport.addEventListener("mousemove", hover, { passive: true, signal });
+    viewport.addEventListener("mouseleave", () => this.#turnTo(this.#chosen), { passive: true, signal });
+    signal.addEventListener("abort", () => this.#clear());
+  }
+
+  /** The name whose uses stay marked where the pointer is on none. */
+  get chosen(): string {
+    return this.#chosen;
+  }
+
+  set chosen(name: string) {
+    this.#chosen = name;
+    this.#turnTo(name);
+  }
+
+  /** The name at a place of the page. */
+  at(target: HTMLElement, x: number): string {
+    const code = target.closest("code[data-side]")?.querySelector<HTMLElement>(".tk-code");
+    return code ? nameAt(this.#shown(code), x) : "";
+  }
+
+  #turnTo(name: string): void {
+    if (name === this.#marked) return;
+    this.#marked = name;
+    this.mark();
+  }
+
+  /** Mark them in the rows that are in the page now. */
+  mark(): void {
+    this.#clear();
     // browsers of before 2025 may not know how to mark what is no element
-    if (!this.name || !("highlights" in CSS)) return;
+    if (!this.#marked || !("highlights" in CSS)) return;
     const highlight = CSS.highlights.get(KEY) ?? new Highlight();
     CSS.highlights.set(KEY, highlight);
-    for (const { code, text, language } of lines()) {
-      if (!text.includes(this.name)) continue;
+    for (const code of this.viewport.querySelectorAll<HTMLElement>(CODE)) {
+      const { text, language } = this.#shown(code);
+      if (!text.includes(this.#marked)) continue;
       for (const { start, stop, text: name } of names(text, language)) {
-        if (name === this.name) this.#ranges.push(rangeOf(code, start, stop));
+        if (name === this.#marked) this.#ranges.push(rangeOf(code, start, stop));
       }
     }
     this.#ranges.forEach((range) => highlight.add(range));
   }
 
-  clear(): void {
+  #shown(code: HTMLElement): ShownLine {
+    return { code, text: code.textContent!, language: this.languageOf(code.parentElement!.dataset.side as Side) };
+  }
+
+  #clear(): void {
     if (!this.#ranges.length) return;
     const highlight = CSS.highlights.get(KEY);
     this.#ranges.forEach((range) => highlight?.delete(range));
@@ -58,8 +101,7 @@ function rangeOf(code: HTMLElement, start: number, stop: number): Range {
   return range;
 }
 
-/** The name at a place of the page. */
-export function nameAt({ code, text, language }: ShownLine, x: number): string {
+function nameAt({ code, text, language }: ShownLine, x: number): string {
   const found = names(text, language).find(({ start, stop }) => {
     const { left, right } = rangeOf(code, start, stop).getBoundingClientRect();
     return left <= x && x <= right;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tabs of the phases and the badges of what became of steps, which say what is listed.
-import { button, el } from "../common/dom.ts";
+import { button, el, setPressed } from "../common/dom.ts";
+import { focus } from "../common/keyboard.ts";
 import { BADGES, badgeOf, type Filter, phases } from "./filters.ts";
 import type { Step } from "./journal.ts";
 
@@ -38,7 +39,7 @@ export class FilterBar {
     const node = button("", `${what}: ${count}`, () => this.narrow({ badge }), "tk-badge");
     if (sign) node.append(el("i", "tk-sign-of", [sign], { "aria-hidden": "true" }));
     node.append(el("b", "", [String(count)]), ` ${word}`);
-    node.setAttribute("aria-pressed", String(isPressed));
+    setPressed(node, isPressed);
     return node;
   }
 }
@@ -49,5 +50,5 @@ function replace(bar: HTMLElement, buttons: HTMLElement[]): void {
   const at = [...bar.children].findIndex((node) => node === document.activeElement);
   bar.replaceChildren(...buttons);
   bar.scrollLeft = scrollLeft;
-  buttons[at]?.focus({ preventScroll: true });
+  focus(buttons[at]);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search: in the texts that are shown, and in what every pass of the kernel made.
 import { button, el, plural, searchBox } from "../common/dom.ts";
+import { focus } from "../common/keyboard.ts";
 import type { DiffView } from "./diff.ts";
 import type { Compile, Journal, Step } from "./journal.ts";
 import { find, type Found } from "./queries.ts";
@@ -76,7 +77,7 @@ export class Finder {
       else this.here(event.shiftKey ? -1 : 1);
     } else if (event.key === "Escape") {
       this.clear();
-      this.diff.viewport.focus({ preventScroll: true });
+      focus(this.diff.viewport);
     } else return;
     event.preventDefault();
   }

@@ -99,6 +99,46 @@ interface Note {
   value: unknown;
 }
 
+/** For each line of `to`, the line of `from` that it comes from. */
+export interface LineMap {
+  from: string;
+  to: string;
+  map: readonly (number | null)[];
+}
+
+/** The lines of the person: a text, the names of their files, and the number of each line there. */
+export interface Cell {
+  text: string;
+  names: readonly string[];
+  numbers: readonly (number | null)[];
+}
+
+/** A stage that a compile has not come to. */
+export interface Absent {
+  stage: string;
+  why: string;
+  help: string | null;
+}
+
+/** What is noted of steps and compiles, by its key. */
+export interface Noted {
+  absent: Absent;
+  cell: Cell;
+  custom: { class: string; file: string; line: number };
+  error: { type: string; message: string; where: string | null };
+  lines: LineMap;
+  lines_of_edit: LineMap;
+  ptxas: Readonly<Record<string, unknown>>;
+  unprintable: { side: string; reason: string };
+  visits: Visits;
+}
+
+interface Notes {
+  get<K extends keyof Noted>(key: K): Noted[K] | undefined;
+  has(key: keyof Noted): boolean;
+  set(key: string, value: unknown): unknown;
+}
+
 /** What a person's pass tells of its methods: for lines before and after, from 0, the number of the one that did it. */
 interface Visits {
   methods: { name: string }[];
@@ -134,7 +174,7 @@ export class Step {
   end: End | undefined;
   failure: Failure | undefined;
   codegen: Codegen | undefined;
-  readonly notes = new Map<string, unknown>();
+  readonly notes: Notes = new Map();
 
   constructor(
     readonly compile: Compile,
@@ -214,7 +254,7 @@ export class Step {
 
   /** For each line before and after it the methods of a person's pass that changed it; null: this is no such pass. */
   get visits(): { before: string[]; after: string[] } | null {
-    const told = this.notes.get("visits") as Visits | undefined;
+    const told = this.notes.get("visits");
     if (!told) return null;
     const names = (pairs: [number, number][]): string[] => {
       const found: string[] = [];
@@ -255,7 +295,7 @@ export const LANGUAGES: Record<Language, string> = { tile: "Tile IR", hidet: "Hi
 
 export class Compile {
   readonly steps: Step[] = [];
-  readonly notes = new Map<string, unknown>();
+  readonly notes: Notes = new Map();
   end: CompileEnd | undefined;
 
   constructor(

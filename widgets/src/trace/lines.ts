@@ -4,14 +4,7 @@
 // The texts of a compile are a tree: each was made from one other, and a map says for each of its lines which line of that
 // one it comes from. Two lines belong together if the way between them leads through lines that do.
 import type { Language } from "../common/syntax.ts";
-import { type Compile, type Journal, LANGUAGES } from "./journal.ts";
-
-/** For each line of `to`, the line of `from` that it comes from. */
-export interface LineMap {
-  from: string;
-  to: string;
-  map: readonly (number | null)[];
-}
+import { type Cell, type Compile, type Journal, LANGUAGES, type LineMap } from "./journal.ts";
 
 /** A text of the compile that one looks at beside others. */
 export interface Layer {
@@ -24,14 +17,8 @@ export interface Layer {
   numbers: readonly (number | null)[] | undefined;
 }
 
-interface Cell {
-  text: string;
-  names: readonly string[];
-  numbers: readonly (number | null)[];
-}
-
 /** The notes of a step that hold maps: into what it made, and into what a person made of that. */
-const KEYS = ["lines", "lines_of_edit"];
+const KEYS = ["lines", "lines_of_edit"] as const;
 
 export class Lines {
   /** By the text that each of them leads back from. */
@@ -46,13 +33,13 @@ export class Lines {
     let cell: Cell | undefined;
     for (const { notes, language, taken, begin, end, codegen } of compile.steps) {
       for (const key of KEYS) {
-        const map = notes.get(key) as LineMap | undefined;
+        const map = notes.get(key);
         // a pass may make a text again that was there before
         if (!map || known.has(map.to)) continue;
         known.add(map.from).add(map.to);
         this.#maps.set(map.to, map);
       }
-      cell ??= notes.get("cell") as Cell | undefined;
+      cell ??= notes.get("cell");
       if (begin.before !== null) last.set(taken, begin.before);
       const after = codegen?.compiled ?? end?.after;
       if (after) last.set(language, after);

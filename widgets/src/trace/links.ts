@@ -103,7 +103,7 @@ export class Links {
   /** What stands where columns are missing. */
   #rest(compile: Compile): HTMLElement | undefined {
     if (this.#layers.some(({ language }) => language === "sass")) return undefined;
-    const absent = compile.notes.get("absent") as { stage: string; why: string; help: string | null } | undefined;
+    const absent = compile.notes.get("absent");
     if (absent && !this.askOn) return el("div", "tk-column-rest", [el("b", "", [`no ${absent.stage}`]), ` ${absent.why}`, el("p", "", [absent.help ?? ""])]);
     if (!this.askOn) return undefined;
     const ask = button("Show PTX and machine code", "Compile for the GPU, and show PTX and machine code", () => {

@@ -45,3 +45,11 @@ export class LiveRows {
     this.pad.append(below);
   }
 }
+
+/** Call when other rows come into view: after scrolling, and in another size. */
+export function onView(view: HTMLElement, scrolled: () => void, resized: () => void, signal: AbortSignal): void {
+  view.addEventListener("scroll", scrolled, { passive: true, signal });
+  const observer = new ResizeObserver(resized);
+  observer.observe(view);
+  signal.addEventListener("abort", () => observer.disconnect());
+}

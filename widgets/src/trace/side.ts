@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The side with the list: it is filtered by name, dragged wider, and folded away.
-import { el, searchBox, toggleButton } from "../common/dom.ts";
+import { el, searchBox, setPressed, toggleButton } from "../common/dom.ts";
 import { recall, remember } from "../common/remember.ts";
 import type { Filter } from "./filters.ts";
 import { List } from "./list.ts";
@@ -8,7 +8,6 @@ import { List } from "./list.ts";
 const NARROWEST = 150;
 const WIDEST = 600;
 const STEP = 20;
-let sides = 0;
 
 export class Side {
   readonly element: HTMLElement;
@@ -24,7 +23,7 @@ export class Side {
     narrow: (filter: Partial<Filter>) => void,
     signal: AbortSignal,
   ) {
-    this.list = new List(`tk-list-${++sides}`, onChoose, signal);
+    this.list = new List(onChoose, signal);
     this.#eventful = toggleButton("Changed only", "List only passes that did something (c)", () => narrow({ isEventful: this.#eventful.getAttribute("aria-pressed") !== "true" }));
     this.#name.addEventListener("input", () => narrow({ name: this.#name.value }), { signal });
     this.#handle.addEventListener("pointerdown", (event) => this.#drag(event), { signal });
@@ -36,7 +35,7 @@ export class Side {
 
   show({ name, isEventful }: Filter): void {
     if (this.#name.value !== name) this.#name.value = name;
-    this.#eventful.setAttribute("aria-pressed", String(isEventful));
+    setPressed(this.#eventful, isEventful);
   }
 
   /** Fold the side away, or show it again. */

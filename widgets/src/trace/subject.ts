@@ -4,7 +4,6 @@ import { milliseconds } from "../common/dom.ts";
 import { hunks } from "../common/textdiff.ts";
 import type { Shown } from "./diff.ts";
 import type { Journal, Step } from "./journal.ts";
-import type { LineMap } from "./lines.ts";
 import type { Comparison, Pair } from "./queries.ts";
 import { wordsOf } from "./rows.ts";
 
@@ -33,7 +32,7 @@ export function ofStep(journal: Journal, step: Step, against: Step | undefined, 
     labels: !isAlone ? [step.giver?.name ?? "as written", step.name] : [step.isBroken ? `what ${step.name} was given` : `${step.name}: ${step.words}`, ""],
     sides: ["before", "after"],
     isTranslation: step.isTranslation || step.isTooLarge,
-    origins: (step.notes.get("lines") as LineMap | undefined)?.map,
+    origins: step.notes.get("lines")?.map,
   };
   const { add, del } = step.end ?? {};
   const counts = add == null ? counted(texts) : { added: add, removed: del! };

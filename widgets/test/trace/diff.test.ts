@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Language } from "../../src/common/syntax.ts";
+import { Kind } from "../../src/common/textdiff.ts";
 import { Show } from "../../src/trace/diffalign.ts";
 import { Aligner } from "../../src/trace/diffaligner.ts";
 import { inOrder, pinsFromText, type Pins, pinsToText, withoutPin, withPin } from "../../src/trace/diffpins.ts";
@@ -26,6 +27,12 @@ function everyLineIsShown(text: DiffText): void {
   assert.deepEqual(lines("left"), [...text.texts.before.keys()]);
   assert.deepEqual(lines("right"), [...text.texts.after.keys()]);
 }
+
+test("what the diff calls a line is what its row shows", () => {
+  const names = Object.entries(Kind).filter(([name]) => Number.isNaN(Number(name)));
+  assert.equal(names.length, 5);
+  for (const [name, kind] of names) assert.equal(Show[name as keyof typeof Show], kind);
+});
 
 test("case 70: one line changed of a thousand that repeat is one line added and one removed", () => {
   const before = Array.from({ length: 1000 }, (_, n) => `fma(acc_${n % 30}, ${n % 15})`);

@@ -29,7 +29,7 @@ const bar = document.createElement("header");
 bar.append(view.switches);
 root.append(bar, view.element);
 makeFocusable(root, -1);
-keepKeys(root, (key, event) => view.key(key, event), signal);
+keepKeys(root, (_, event) => view.key(event), signal);
 document.body.append(root);
 view.state = location.hash.slice(1);
 view.show(window.shown);
