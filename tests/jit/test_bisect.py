@@ -14,7 +14,7 @@ from tests.kernels.machines import scheduled
 from tests.kernels.matmul import scripts
 from tilekit import config, float32, int32, target
 from tilekit.backends import codegen
-from tilekit.diag import ArgumentError
+from tilekit.diag import ArgumentError, ToolchainError
 from tilekit.ir.instructions.sync import SyncThreadsInst
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.jit.bisect import LOWER, Route, bisect, stations
@@ -293,6 +293,35 @@ def test_case_89_an_edit_of_the_source_is_named():
     assert found.culprit == "edit of source.cu"
     assert found.fault.startswith("race")
     assert "-    __syncthreads();" in found.diff()
+
+
+@needs_compiler
+def test_an_edit_of_the_program_behind_a_pass_is_named():
+    m, n, x, y = summed()
+    handle = Sums()
+    handle(m, n, x, y)
+    (step,) = [step for step in handle.trace.steps if step.name == "layout_inference"]
+    handle.last.recompile_after(step.name, step.after_text.replace("in range(m)", "in range(m - i32(1))"))
+    try:
+        found = handle.bisect(m, n, x, y)
+    finally:
+        handle.last.revert()
+    assert found.culprit.startswith("edit of ") and found.culprit.endswith("_layout_inference")
+    assert found.edits == (found.culprit.removeprefix("edit of "),)
+    assert found.steps[-2].name == "layout_inference" and found.steps[-2].word == "right"
+    assert "- i32(1)" in found.diff()
+    assert handle.bisect(m, n, x, y).edits == ()
+
+
+@needs_compiler
+def test_an_edit_that_does_not_compile_is_an_error_where_all_steps_are_right(tmp_path):
+    m, n, x, y = summed()
+    with tilus.tracing("html", tmp_path) as trace:
+        Sums().bisect(m, n, x, y)
+        working = trace.report.parent / "codegen.cpp"
+    working.write_text(working.read_text().replace("float", "fload", 1))
+    with tilus.tracing("html", tmp_path), pytest.raises(ToolchainError, match=f"{working} line"):
+        Sums().bisect(m, n, x, y)
 
 
 def test_arguments_that_are_gone_are_told():

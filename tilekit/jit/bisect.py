@@ -12,8 +12,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tilekit import drivers, textdiff
 from tilekit.backends import codegen
@@ -31,16 +32,20 @@ from tilekit.lowir import passes as lowir_passes
 from tilekit.lowir import printer
 from tilekit.lowir.nodes import IRModule
 from tilekit.lowir.printer import Source
-from tilekit.runtime import tensors
+from tilekit.runtime import compiled, tensors
 from tilekit.runtime.compiled import CheckRunner
 from tilekit.target import Target
 from tilekit.toolchain import host
 from tilekit.transforms import Pass, get_default_passes, run_passes
 from tilekit.transforms.base import SILENT
 from tilekit.transforms.custom import Custom
+from tilekit.transforms.edits import edited_program, tile_file
 from tilekit.transforms.recorder import text_of
 
-LOWER, EDIT = "generate_ir_module", "edit of source.cu"
+if TYPE_CHECKING:
+    from tilekit.runtime.compiled import CompiledProgram
+
+LOWER = "generate_ir_module"
 # what a check finds in how threads meet: the evaluator, which knows none, cannot say whether the program itself does so
 _MEETINGS = {"race", "global_race", "in_flight", "deadlock", "divergence"}
 
@@ -48,21 +53,47 @@ AnyPass = TypeVar("AnyPass", Pass, lowir_passes.Pass)
 
 
 @dataclass(frozen=True)
+class EditOfSource:
+    """What a person put in place of the source, where it was typed, and what checks it."""
+
+    text: str
+    provenance: str
+    load: Callable[[], CheckRunner]
+
+    @property
+    def name(self) -> str:
+        """Of a file, or of what every source is called."""
+        place = Path(self.provenance)
+        return place.name if place.is_absolute() else Path(compiled.SOURCE).name
+
+
+@dataclass(frozen=True)
 class Route:
-    """How a program is compiled; `edited` is the text that a person put in place of the source, and what checks it."""
+    """How a program is compiled, and what a person edited on the way: tile programs, by `tile_file`, and the source."""
 
     target: Target
     config: Config
     tile: Sequence[Pass]
     hidet: Sequence[lowir_passes.Pass] = lowir_passes.PASSES
-    edited: tuple[str, Callable[[], CheckRunner]] | None = None
+    tile_edits: Mapping[str, str] = field(default_factory=dict[str, str])
+    edited: EditOfSource | None = None
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """What was edited, in the words of the steps."""
+        return (*self.tile_edits, *(() if self.edited is None else [self.edited.name]))
 
 
-def route_of(machine: Machine, edited: tuple[str, Callable[[], CheckRunner]] | None = None) -> Route:
-    """How kernels are compiled for a machine."""
+def route_of(
+    machine: Machine, made: CompiledProgram | None = None, load: Callable[[], CheckRunner] | None = None
+) -> Route:
+    """How kernels are compiled for a machine; `made` is one with its edits, and `load` what checks it."""
     passes = get_default_passes()
     tile = passes if machine.pipeline is None else machine.pipeline.applied_to(passes)
-    return Route(machine.target, machine.config, tile, edited=edited)
+    if made is None or load is None:
+        return Route(machine.target, machine.config, tile)
+    edit = None if made.edit is None else EditOfSource(made.edit.text, made.edit.provenance, load)
+    return Route(machine.target, machine.config, tile, tile_edits=(made.generated or made).tile_texts, edited=edit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +150,8 @@ def bisect(
             if made is culprit:
                 break
         texts = ("", "") if culprit is None else (text_of(culprit.before), text_of(culprit.after))
-        return Bisection(name, outcome, tuple(steps), fault, *texts, search.where, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        return Bisection(name, outcome, tuple(steps), fault, *texts, search.where, seconds, route.edits)
 
     if fault := search.fault_of_program(against):
         return found(Outcome.BAD, fault)
@@ -226,7 +258,7 @@ class _Search:
         hidet = [("hidet", each) for each in stations(self.route.hidet, lowir_passes.PASSES)]
         steps: list[tuple[str, _Station[Any] | None]] = [*tile, ("lower", None), *hidet]
         value: Any = self.program
-        names = Counter[str]()
+        names, passes = Counter[str](), 0
         for phase, station in steps:
             before, text, name = value, _text_now(value), LOWER if station is None else station.name
             names[name] += 1
@@ -245,8 +277,15 @@ class _Search:
                 self.made.append(self.spoiled)
                 return
             self.made.append(_Made(phase, title, before, value, station))
+            if phase == "tile" and station is not None and station.own is not None:
+                passes += 1
+                file = tile_file(passes, name)
+                if file in self.route.tile_edits:
+                    before, value = value, edited_program(self.route.tile_edits[file], value)
+                    self.made.append(_Made(phase, _edit_of(file), before, value, replace(station, own=None)))
         if self.route.edited is not None:
-            self.made.append(_Made("codegen", EDIT, printer.print_module(value).text, self.route.edited[0]))
+            edited, text = self.route.edited, printer.print_module(value).text
+            self.made.append(_Made("codegen", _edit_of(edited.name), text, edited.text))
 
     def _lower(self, program: Program) -> IRModule:
         self._lowered = codegen.generate_ir_module(program, self.route.target)
@@ -266,8 +305,8 @@ class _Search:
             case "tile":
                 return self._fault_of_tile(made.after, ahead)
             case "codegen" if self.route.edited is not None:
-                checker = self.route.edited[1]
-                return self._fault(lambda: self.trial.check(checker()), self._simulated, self._near)
+                load = self.route.edited.load
+                return self._fault(lambda: self.trial.check(load()), self._simulated, self._near)
             case _:
                 rest = lowir_passes.PASSES if made.station is None else ahead
                 return self._ended(lambda: self._printed(made.after, self._lowered, rest))
@@ -360,6 +399,10 @@ class _Search:
         place = None if at is None or self.sources is None else self.sources.locate(at)
         where = "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
         return f"{kind or error.code}: {error.message}{where}"
+
+
+def _edit_of(what: str) -> str:
+    return f"edit of {what}"
 
 
 def _text_now(value: object) -> str:

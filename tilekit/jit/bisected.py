@@ -53,6 +53,8 @@ class Bisection:
         The blocks that ran, and the seed.
     seconds
         How long it took.
+    edits
+        What a person edited on the way, which was judged as it is compiled; empty for what is generated alone.
     """
 
     kernel: str
@@ -63,6 +65,7 @@ class Bisection:
     after: str
     where: str
     seconds: float
+    edits: tuple[str, ...] = ()
 
     @property
     def is_good(self) -> bool:
@@ -90,7 +93,8 @@ class Bisection:
                 return f"{self.culprit} is the first step that makes {self.kernel} wrong"
 
     def __str__(self) -> str:
-        lines = [f"{self.sentence} ({self.where}, {self.seconds:.1f} s)"]
+        judged = f"with the edit of {', '.join(self.edits)}" if self.edits else "as generated"
+        lines = [f"{self.sentence} ({judged}, {self.where}, {self.seconds:.1f} s)"]
         lines += [f"    {line}" for line in self.fault.splitlines()]
         width = max((len(step.name) for step in self.steps), default=0)
         lines += [f"{step.phase:8}{step.name:{width}}  {step.word}" for step in self.steps]
@@ -111,4 +115,5 @@ class Bisection:
             "diff": self.diff(),
             "where": self.where,
             "seconds": self.seconds,
+            "edits": list(self.edits),
         }

@@ -179,6 +179,10 @@ class JitInstance:
         """The kernel of one schedule, if it was compiled."""
         return self._kernels.get(self._kept(machine), {}).get(number)
 
+    def built_for(self, machine: Machine) -> list[Kernel]:
+        """The kernels for this machine, for who traces now."""
+        return list(self._kernels.get(self._kept(machine), {}).values())
+
     def _kept(self, machine: Machine) -> Kept:
         """Where the kernels for this machine are kept, for who traces now."""
         return machine, observer.tracing(self.script_cls.__name__)

@@ -230,7 +230,8 @@ class InstantiatedScript:
         """Find the first step of a compile whose program is wrong, on any machine.
 
         As `Kernel.bisect`, with the arguments of a call, and for a kernel that may not even compile; nothing is
-        launched. None means the kernel and the arguments of the last call.
+        launched. None means the kernel and the arguments of the last call. What a person edited is judged wherever a
+        call would run it: of the kernel itself, in a notebook, and in what is traced.
 
         Examples
         --------
@@ -263,11 +264,21 @@ class InstantiatedScript:
                 return self._last("last call").bisect(against=against, blocks=blocks, seed=seed)
             call = self._checked(args, kwargs, allow_specs=True)
             instance, machine, last = self._instance(call.key), self._machine(call.device), self.last
-            if last is not None and last.machine == machine and any(last is kernel for kernel in instance.kernels):
-                return last.bisect(*call.launch, against=against, blocks=blocks, seed=seed)
+            kernel = next((each for each in instance.built_for(machine) if each is last), None)
+            refused: TilekitError | None = None
+            if kernel is None and observer.may_edit(self.script_name):
+                try:
+                    kernel = self._kernel(call, tunes=False)
+                except TilekitError as error:
+                    refused = error
+            if kernel is not None:
+                return kernel.bisect(*call.launch, against=against, blocks=blocks, seed=seed)
             found, bisect = instance.first_program(), importlib.import_module("tilekit.jit.bisect")
             asked = {"against": against, "blocks": blocks, "seed": seed, "sources": self.sources}
-            return bisect.bisect(self.script_name, found.written, bisect.route_of(machine), call.launch, **asked)
+            made = bisect.bisect(self.script_name, found.written, bisect.route_of(machine), call.launch, **asked)
+            if made.is_good and refused is not None:  # no step of the compiler is to blame, so an edit is
+                raise refused
+            return made
         except TilekitError as error:
             raise self._at_call(error, sys._getframe(1)) from None
 

@@ -428,7 +428,7 @@ class Kernel:
         blocks: Literal["all"] | int = 64,
         seed: int = 0,
     ) -> Bisection:
-        """Find the first step of its compile whose program is wrong, an edit of the source included.
+        """Find the first step of its compile whose program is wrong; what a person edited in it is judged, too.
 
         The program after each tile pass runs in the NumPy evaluator, and the source that comes of it in the CPU
         simulator's check mode, on copies of the arguments. What the program computes before any pass is what is right.
@@ -463,8 +463,7 @@ class Kernel:
         """
         values = list(arguments) if arguments else self._recalled()
         found = importlib.import_module("tilekit.jit.bisect")
-        edited = (self.source, self._load_checked) if self.patched else None
-        route = found.route_of(self.machine, edited)
+        route = found.route_of(self.machine, self.compiled, self._load_checked)
         asked = {"against": against, "blocks": blocks, "seed": seed}
         return found.bisect(self.name, self.program, route, values, sources=self.sources, **asked)
 

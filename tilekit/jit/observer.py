@@ -125,6 +125,11 @@ def tracing(script: str | None = None) -> int:
     return number if script is None or tracer.wants(script) else 0
 
 
+def may_edit(script: str) -> bool:
+    """Whether anybody might answer a compile of this script with what a person edited."""
+    return bool(_listeners) or tracing(script) != 0
+
+
 def is_over(tracing: int) -> bool:
     """Whether whoever had this number hears no more."""
     return tracing != 0 and all(number != tracing for number, _ in _tracers)

@@ -2,8 +2,8 @@
 """A step of a compile as a test: a `.tile` file with the program before it, and checks of the lines that came out.
 
 Each change is one stretch of whole lines: the one above it, those that came, and the one below it, so that nothing
-else may stand between them; below the last line, `CHECK-NOT` says what went. A `CHECK-LINE` is the first later line that is its text, so where an earlier one is, too,
-the stretch begins further up.
+else may stand between them; below the last line, `CHECK-NOT` says what went. A `CHECK-LINE` is the first later line
+that is its text, so where an earlier one is, too, the stretch begins further up.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 
 from tests.jit import wrong_passes
 from tests.test_main import main as process
+from tests.tools.lower_trace import scripts
 from tests.tools.lower_trace.test_queries import chain
 from tilekit import textdiff
 from tilekit.config import TraceMode
@@ -357,6 +358,45 @@ def test_case_89_bisect_names_a_pass_that_stops_the_script(tmp_path):
     done = bisected(tmp_path, "RaisingPass", 'tilus.passes(after("copy_elimination", RaisingPass()))')
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("raising is the first step")
+
+
+HANDLE_TOO = """
+handle = Sums()
+handle(5, x, y)
+print("handle", handle.bisect(5, x, y).to_json()["culprit"], handle.bisect(5, x, y).edits)
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("codegen.cpp", "< n", "< n - 1"), ("ir/*_layout_inference.tir", "in range(n)", "in range(n - i32(1))")],
+)
+@pytest.mark.parametrize("traced", [{}, {"TL_LOWER_TRACE": "1"}], ids=["untraced", "traced"])
+def test_bisect_judges_what_was_edited_as_the_handle_does_and_says_so(tmp_path, file, old, new, traced):
+    script = tmp_path / "script.py"
+    text = SCRIPT.format(wrong="ShortLoopPass", passes="contextlib.nullcontext()") + HANDLE_TOO
+    script.write_text(text.replace("import tilus", "import tilekit as tilus").replace("from tilus", "from tilekit"))
+    shutil.copy(Path(wrong_passes.__file__), tmp_path / "wrong_passes.py")
+
+    def ran(*arguments, **variables):
+        command = [sys.executable, *map(str, arguments), str(script)]
+        environment = scripts.environment(**variables)
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    told = ran(TL_LOWER_TRACE="1").stdout
+    assert told.splitlines()[-1] == "handle None ()"
+    (edited,) = (tmp_path / "tmp" / "lower_trace_dir" / "script").glob(file)
+    assert old in edited.read_text()
+    edited.write_text(edited.read_text().replace(old, new))
+    name = edited.name if file.endswith(".cpp") else edited.stem
+    done = ran("-m", "tilekit", "trace", "bisect", **traced)
+    assert done.returncode == 1, done.stderr
+    assert f"edit of {name} is the first step that makes Sums wrong (with the edit of {name}, " in done.stdout
+    assert f"handle edit of {name} ('{name}',)" in done.stdout
+    assert f"PATCHED from {edited}" in done.stderr
+    found = ran("-m", "tilekit", "trace", "bisect", "--json", **traced)
+    assert json.loads(found.stdout)["kernels"][0]["edits"] == [name]
 
 
 def test_bisect_of_a_script_without_kernels_says_so(capsys, tmp_path):

@@ -318,6 +318,7 @@ def _bisect(options: argparse.Namespace) -> int:
     # they bring the compiler, which nothing else here needs
     observer = importlib.import_module("tilekit.jit.observer")
     aliases = importlib.import_module("tilekit.aliases")
+    as_edited = importlib.import_module("tilekit.tools.lower_trace.session").as_edited
     found: list[Bisection] = []
     seen: set[tuple[InstantiatedScript, JitKey]] = set()
 
@@ -334,7 +335,8 @@ def _bisect(options: argparse.Namespace) -> int:
     sys.path.insert(0, str(script.resolve().parent))
     try:
         # what the script prints is not the answer
-        with observer.calls_told_to(called), redirect_stdout(sys.stderr if options.json else sys.stdout):
+        out = sys.stderr if options.json else sys.stdout
+        with as_edited(), observer.calls_told_to(called), redirect_stdout(out):
             runpy.run_path(str(script), run_name="__main__")
     except TilekitError:
         if all(each.is_good for each in found):

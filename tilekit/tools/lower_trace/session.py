@@ -11,7 +11,8 @@ import importlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ from tilekit.config import TraceMode
 from tilekit.events import BY_HAND, Fanout, Null, Sink, Stage
 from tilekit.jit import observer
 from tilekit.jit.observer import Identity
-from tilekit.tools.lower_trace import naming
+from tilekit.tools.lower_trace import naming, settings
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
@@ -133,7 +134,10 @@ class Session:
 
     def sink(self, kernel: Identity, *, cached: bool) -> Sink | None:
         if cached and self.settings.cached is Cached.SKIP:
-            return self._untraced(kernel)
+            edits = self.edits_alone(kernel)
+            but = "" if edits is None else ", but compiled as it was edited"
+            self._console.say(f"{kernel.specialization}: cached, not traced{but}")
+            return edits
         with self._lock:
             live = self._opened()
             live.under_way += 1
@@ -156,14 +160,12 @@ class Session:
             self._unheard.add(script)
             self._console.say(f"{script}: candidates of a tuning are not traced, but the one that is chosen is")
 
-    def _untraced(self, kernel: Identity) -> Sink | None:
-        """Who answers with what a person edited of a kernel that is not traced; nobody, if that is nothing."""
+    def edits_alone(self, kernel: Identity) -> EditSink | None:
+        """Who answers with what a person edited of a kernel, and traces nothing; nobody, if that is nothing."""
         folder = self.edit_folder(kernel) if self.settings.keeps_source and self._store().root.is_dir() else None
         has_tiles = folder is not None and any(tile.holds_edit() for tile in folder.tiles())
         if folder is None or not (has_tiles or folder.holds_edit()):
-            self._console.say(f"{kernel.specialization}: cached, not traced")
             return None
-        self._console.say(f"{kernel.specialization}: cached, not traced, but compiled as it was edited")
         say = self._console.say
         return EditSink(folder, self.settings.on_conflict, traces=has_tiles, only_edited=True, say=say)
 
@@ -323,3 +325,18 @@ def active() -> Session | None:
     """The trace that hears now."""
     tracer = observer.tracer()
     return tracer if isinstance(tracer, Session) else None
+
+
+@contextmanager
+def as_edited() -> Iterator[None]:
+    """Within the block, kernels are compiled as they were edited where this script is traced, traced or not."""
+    tracer = active()
+    if tracer is not None and tracer.settings.keeps_source:
+        yield
+        return
+    alone = Session(settings.resolve(TraceMode.HTML)).edits_alone
+    observer.listen(alone)
+    try:
+        yield
+    finally:
+        observer.unlisten(alone)
