@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -100,6 +104,14 @@ def unwritable_cache(folder: Path, error: OSError) -> ConfigError:
         f"the cache folder {folder} cannot be written: {error.strerror or error}",
         help="name another one with tilekit.option.cache_dir(path) or the environment variable TILUS_CACHE_DIR",
     )
+
+
+@functools.cache
+def private_folder() -> Path:
+    """A folder that ends with this process, for what a cache that cannot be written does not take."""
+    folder = Path(tempfile.mkdtemp(prefix="tilekit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def available_cpus() -> int:

@@ -392,5 +392,5 @@ def test_where_the_cache_cannot_be_written_the_runtime_belongs_to_this_process(t
     monkeypatch.setattr(launch_cpu, "build_runtime", build)
     monkeypatch.setattr(launch_cpu, "Simulator", lambda library: library)
     device = CpuDevice(tmp_path, HostCompiler(("c++",), "1", ()))
-    assert asked == [tmp_path, launch_cpu._private_folder()]
+    assert asked == [tmp_path, config.private_folder()]
     assert device.build_seconds() == 0.5

@@ -9,14 +9,12 @@ only after the kernel came to its end.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import functools
 import itertools
 import math
 import random
-import shutil
 import tempfile
 import threading
 import time
@@ -72,7 +70,7 @@ class CpuDevice:
         try:
             return build_runtime(self.cache_dir, self.compiler)
         except ConfigError:
-            return build_runtime(_private_folder(), self.compiler)
+            return build_runtime(config.private_folder(), self.compiler)
 
     def build_seconds(self) -> float:
         """What building the runtime took; told once, to the kernel that had to wait for it."""
@@ -254,7 +252,7 @@ class CpuKernel:
             if self._library.exists():
                 # a worker may have loaded it, and is killed where it looks at a part that is no longer there
                 self.device.simulator.end_workers()
-            self._library = Path(tempfile.mkdtemp(dir=_private_folder())) / self._library.name
+            self._library = Path(tempfile.mkdtemp(dir=config.private_folder())) / self._library.name
             self._library.write_bytes(self._content)
         return self._library
 
@@ -382,10 +380,3 @@ def merge(windows: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((begin, end))
     return merged
-
-
-@functools.cache
-def _private_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="tilekit-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

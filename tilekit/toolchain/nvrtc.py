@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import importlib
 import os
-import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from tilekit import config
 from tilekit.diag import ToolchainError
 from tilekit.target import Target
 from tilekit.toolchain import messages, toolkit
@@ -104,14 +102,7 @@ def _writable(folder: Path, name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     if (folder / name).exists() or os.access(folder, os.W_OK):
         return folder
-    return _private_folder()
-
-
-@functools.cache
-def _private_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="tilekit-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return config.private_folder()
 
 
 @functools.cache
