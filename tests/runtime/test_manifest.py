@@ -92,7 +92,6 @@ def test_division_by_zero_is_a_sentence() -> None:
         ("block", "128"),
         ("shared_bytes", -1),
         ("target", 90),
-        ("cluster", [0, 1, 1]),
     ],
 )
 def test_a_damaged_manifest_is_a_sentence(key: str, value: Any) -> None:

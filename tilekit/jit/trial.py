@@ -55,7 +55,8 @@ class Trial:
         waits = bool(collect(program.function, LockSemaphoreInst))
         self.sample = None if blocks == "all" or blocks >= total or waits else blocks
         chosen = [] if self.sample is None else choose_blocks(extents, self.sample, seed)
-        self._blocks: Literal["all"] | list[BlockIndex] = [_index(number, extents) for number in chosen] or "all"
+        indices = [evaluator.block_index(number, extents) for number in chosen]
+        self._blocks: Literal["all"] | list[BlockIndex] = indices or "all"
         self.where = f"{f'all {total}' if self.sample is None else f'{self.sample} of {total}'} blocks, seed {seed}"
 
     def copies(self) -> list[Any]:
@@ -142,9 +143,3 @@ def _random(argument: Any, seed: Sequence[int]) -> Any:
     if argument.dtype.is_float():
         return numbers.uniform(-1, 1, argument.shape).astype(kind)
     return numbers.integers(0, 2 if argument.dtype.is_boolean() else 8, argument.shape).astype(kind)
-
-
-def _index(number: int, extents: Sequence[int]) -> BlockIndex:
-    rest, x = divmod(number, extents[0])
-    z, y = divmod(rest, extents[1])
-    return x, y, z

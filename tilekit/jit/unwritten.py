@@ -65,7 +65,7 @@ def refuse_unwritten_elements(program: Program, arguments: Sequence[Any], *, wai
     if 0 in extents:
         return
     chosen = choose_blocks(extents, BLOCKS, seed)
-    blocks = "all" if waits else [_index(number, extents) for number in chosen]
+    blocks = "all" if waits else [evaluator.block_index(number, extents) for number in chosen]
     try:
         evaluator.run(program, memory, blocks=blocks, seed=seed, group=group)
     except KernelError as error:
@@ -73,12 +73,6 @@ def refuse_unwritten_elements(program: Program, arguments: Sequence[Any], *, wai
             raise _told(error) from None
     except (TimeoutError, TilekitError):
         pass  # what else goes wrong is the simulator's to tell, which runs the code itself
-
-
-def _index(number: int, extents: Sequence[int]) -> BlockIndex:
-    rest, x = divmod(number, extents[0])
-    z, y = divmod(rest, extents[1])
-    return x, y, z
 
 
 def _told(error: KernelError) -> KernelError:

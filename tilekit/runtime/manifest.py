@@ -80,7 +80,6 @@ class Manifest:
     block: int
     shared_bytes: int
     target: str
-    cluster: tuple[int, int, int] = (1, 1, 1)
     workspaces: tuple[Workspace, ...] = ()
     shared: tuple[SharedPlace, ...] = ()
 
@@ -150,7 +149,6 @@ def _read(data: dict[str, Any]) -> Manifest:
         block=_count(data["block"], 1),
         shared_bytes=_count(data["shared_bytes"], 0),
         target=_text(data["target"]),
-        cluster=_three(_count(extent, 1) for extent in data["cluster"]),
         workspaces=tuple(
             Workspace(_name(row["name"]), _text(row["nbytes"]), _flag(row["clean"])) for row in data["workspaces"]
         ),

@@ -91,6 +91,13 @@ def grid(prog: Program, args: Sequence[Argument]) -> BlockIndex:
     return _grid(prog.function, _bind(prog.function, args)[0])
 
 
+def block_index(number: int, extents: Sequence[int]) -> BlockIndex:
+    """The index of a block of a grid by its number, x fastest."""
+    rest, x = divmod(number, extents[0])
+    z, y = divmod(rest, extents[1])
+    return x, y, z
+
+
 def _grid(func: Function, scalars: Mapping[Var, Any]) -> BlockIndex:
     x, y, z = (max(int(scalar_eval.evaluate(extent, scalars)), 0) for extent in func.metadata.grid_blocks)
     return x, y, z

@@ -47,12 +47,6 @@ class Estimate:
     def cycles(self) -> float:
         return max(self.matrix, self.shared, self.copies) + self.waits + self.starts
 
-    @property
-    def busiest(self) -> str:
-        """The unit that decides."""
-        units = {"matrix": self.matrix, "shared": self.shared, "copies": self.copies}
-        return max(units, key=lambda name: units[name])
-
 
 def estimate(counters: Mapping[str, int], threads: int, shared_bytes: int) -> Estimate:
     """The estimate for a launch of blocks of so many threads, with so much shared memory each."""
