@@ -131,9 +131,6 @@ class Gpu:
         def __exit__(self, *_):
             pass
 
-    def get_device_properties(self, index):
-        return type("Properties", (), {"L2_cache_size": 1 << 20})
-
     def ones(self, count, device):
         return f"{4 * count >> 20} MB"
 
@@ -163,7 +160,7 @@ def test_calls_on_a_gpu_wait_in_its_queue_and_begin_with_a_cold_cache():
     gpu = Gpu()
     timer = cuda_timer(gpu, watch=lambda: gpu.log.append("watch"))
     assert timer.batch(lambda: gpu.log.append("launch"), 2) == Batch((2e-3, 2e-3))
-    call = ["read 8 MB", "event", "launch", "event"]
+    call = ["read 512 MB", "event", "launch", "event"]
     assert gpu.log == ["sleep", *call, *call, "half", "watch", "wait"]
 
 
