@@ -15,6 +15,7 @@ already hold. Submodules that were loaded before stay, so `isinstance` holds acr
 from __future__ import annotations
 
 import faulthandler
+import functools
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -70,12 +71,13 @@ class _StandIn(_LightPackage):
 
     def __getattr__(self, name: str) -> Any:
         if name in _STAND_INS[self.__name__] and _caller() in _STAND_IN_READERS:
-            placeholder = type(name, (), {"__module__": self.__name__})
-            return _placeholders.setdefault(f"{self.__name__}.{name}", placeholder)
+            return _placeholder(self.__name__, name)
         return super().__getattr__(name)
 
 
-_placeholders: dict[str, type] = {}
+@functools.cache  # hidet asks again for each name that it gives
+def _placeholder(module: str, name: str) -> type:
+    return type(name, (), {"__module__": module})
 
 
 def _caller() -> str | None:
