@@ -339,7 +339,7 @@ def test_a_folder_that_no_file_system_can_have_costs_one_warning(opened, warning
     assert folder.path is None and len(warnings) == 1 and "null byte" in warnings[0]
 
 
-def test_a_folder_that_is_removed_in_the_middle_costs_one_warning(opened, warnings):
+def test_a_folder_that_is_removed_in_the_middle_costs_one_warning_and_is_written_anew(opened, warnings):
     for removed in ("script_folder", "path"):
         warnings.clear()
         folder = opened()
@@ -347,7 +347,8 @@ def test_a_folder_that_is_removed_in_the_middle_costs_one_warning(opened, warnin
         shutil.rmtree(getattr(folder, removed))
         kernel(folder)
         folder.recording.close()
-        assert len(warnings) == 1 and str(folder.path) in warnings[0] and "(ENOENT)" in warnings[0]
+        assert warnings == [f"{folder.path} was deleted, so the trace is written there anew"]
+        assert len(journal.read(folder.path).compiles) == 2 and journal.read(folder.path).ended
 
 
 def test_case_09_real_compiles_in_eight_threads_tell_what_one_thread_tells(opened, softmax):

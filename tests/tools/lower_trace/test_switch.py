@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,16 +13,18 @@ import pytest
 
 import tilekit
 from tests.caches import new_cache
+from tests.jit.wrong_passes import RaisingPass
 from tests.promises.kernels import compiled, description, doubling, scaling
 from tests.tools.lower_trace import scripts
 from tilekit import config, drivers, option, transforms
 from tilekit.config import TraceMode
-from tilekit.diag import ConfigError
+from tilekit.diag import ConfigError, PassError
 from tilekit.ir.prog import Program
 from tilekit.jit import observer
 from tilekit.toolchain import host
 from tilekit.tools import lower_trace as lt
 from tilekit.tools.lower_trace import journal, session
+from tilekit.transforms import after
 
 ON = {"TL_LOWER_TRACE": "html"}
 
@@ -495,6 +498,53 @@ def test_case_57_a_folder_that_cannot_be_written_is_one_line_and_the_rest_is_as_
     assert told.out == "" and ("\n@@ " in told.err) is (mode != "html")
     assert told.err.count(str(place)) == 1, "no place is named where nothing is"
     assert [compile.status for compile in t.compiles] == ["done", "done"]
+
+
+class DeletingPass(transforms.Pass):
+    """Deletes a folder while a kernel compiles."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def process_function(self, func):
+        shutil.rmtree(self.folder)
+        return func
+
+
+def lines_of(folder):
+    return sorted((folder / "journal.jsonl").read_text().splitlines())
+
+
+def test_a_trace_that_is_deleted_is_written_anew_with_all_that_it_had_said(tmp_path, capfd):
+    with tilekit.tracing("html", tmp_path / "traces") as t:
+        compiled(scaling(2.0))
+        with pytest.raises(PassError), tilekit.passes(after("let_propagation", RaisingPass())):
+            compiled(scaling(3.0))
+        before = lines_of(t.folder)
+        names = {path.relative_to(t.folder) for path in t.folder.rglob("*.tir")}
+        shutil.rmtree(tmp_path / "traces")
+        capfd.readouterr()
+        compiled(scaling(4.0))
+        told = [line for line in capfd.readouterr().err.splitlines() if "anew" in line]
+        assert told == [f"tilekit: {t.folder} was deleted, so the trace is written there anew"]
+        assert set(before) < set(lines_of(t.folder))
+        assert names < {path.relative_to(t.folder) for path in t.folder.rglob("*.tir")}
+        assert 'data-tk="j"' in t.report.read_text()
+        assert (t.report.parent / "codegen.cpp").exists()
+    read = journal.read(t.folder)
+    assert read.ended and [compile.status for compile in read.compiles] == ["done", "failed", "done"]
+    assert 'data-tk="z"' in t.report.read_text() and (t.report.parent / "index.html").exists()
+
+
+def test_a_trace_that_is_deleted_in_the_middle_of_a_compile_is_whole(tmp_path, capfd):
+    with tilekit.tracing("html", tmp_path / "traces") as t:
+        with tilekit.passes(after("let_propagation", DeletingPass(tmp_path / "traces"))):
+            compiled(scaling(2.0))
+        compiled(scaling(3.0))
+    assert capfd.readouterr().err.count("anew") == 1
+    first, second = journal.read(t.folder).compiles
+    assert [step.status for step in first.steps] == ["done"] * len(first.steps)
+    assert [step.name for step in first.steps if step.name != "deleting"] == [step.name for step in second.steps]
 
 
 def test_a_list_of_runs_that_cannot_be_written_is_one_line_and_the_trace_goes_on(tmp_path, capfd):

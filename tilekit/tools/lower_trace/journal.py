@@ -238,6 +238,10 @@ class Run:
         """The ids of all texts, in the order in which they were written."""
         return iter(self._texts)
 
+    def text_entries(self) -> Iterable[Entry]:
+        """Those of all texts, each behind the one that it is made of."""
+        return self._texts.values()
+
     def text(self, text_id: str) -> str:
         """The text that goes by this id."""
         return "\n".join(self.lines(text_id))

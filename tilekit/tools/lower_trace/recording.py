@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tilekit.tools.lower_trace import failures, journal
+from tilekit.tools.lower_trace import failures, journal, retold
 from tilekit.tools.lower_trace.compile_sink import CompileSink
 from tilekit.tools.lower_trace.journal import Compile, Difference, Entry, Head, Run, Step, Text
 
@@ -79,13 +79,22 @@ class Recording:
         Who takes the lines away; told in this order.
     warn
         Told in one sentence what went wrong.
+    anew
+        Gives other listeners for those on the disk whose files were deleted; None if that is not what happened.
     """
 
-    def __init__(self, head: Head, listeners: Sequence[Listener], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        head: Head,
+        listeners: Sequence[Listener],
+        warn: Callable[[str], None],
+        anew: Callable[[], Sequence[Listener] | None] = lambda: None,
+    ) -> None:
         self.run = Run(head)
         self.is_over = False
         self._listeners = list(listeners)
         self._warn = warn
+        self._anew = anew
         self.lock = threading.RLock()
         self._steps = 0
         self._last: dict[str, Text] = {}  # by language
@@ -204,7 +213,10 @@ class Recording:
         text: Text | None = None,
     ) -> None:
         event = Event(entries[-1]["k"], tuple(map(journal.encode, entries)), self.run, compile, step, text)
-        for listener in tuple(self._listeners):
+        self._hand(event, tuple(self._listeners))
+
+    def _hand(self, event: Event, listeners: Sequence[Listener]) -> None:
+        for listener in listeners:
             if listener in self._listeners:  # not dropped with one before it
                 with self._watched(listener):
                     listener.hear(event)
@@ -214,11 +226,34 @@ class Recording:
         try:
             yield
         except OSError as error:
-            dropped = [other for other in self._listeners if other.on_disk] if listener.on_disk else [listener]
-            self._drop(dropped, f"the trace is written no further: {failures.why_not(error)}")
+            if not (listener.on_disk and isinstance(error, FileNotFoundError) and self._written_anew()):
+                dropped = self._on_disk if listener.on_disk else [listener]
+                self._drop(dropped, f"the trace is written no further: {failures.why_not(error)}")
         except Exception as error:
             name = type(listener).__name__
             self._drop([listener], f"the trace goes on without its {name}: {failures.headline(error)}")
+
+    @property
+    def _on_disk(self) -> list[Listener]:
+        return [listener for listener in self._listeners if listener.on_disk]
+
+    def _written_anew(self) -> bool:
+        """Whether the files were deleted, and others now say all that they had said."""
+        try:
+            fresh = None if self.is_over else self._anew()
+        except OSError:
+            return False
+        if fresh is None:
+            return False
+        for listener in self._on_disk:
+            self._listeners.remove(listener)
+            _let_go(listener)
+        self._listeners[:0] = fresh
+        self._say(f"{self.run.head.folder} was deleted, so the trace is written there anew")
+        for told in retold.tellings(self.run):
+            lines = tuple(map(journal.encode, told.entries))
+            self._hand(Event(told.kind, lines, self.run, told.compile, told.step, told.text), fresh)
+        return True
 
     def _drop(self, dropped: Sequence[Listener], message: str) -> None:
         self._say(message)

@@ -73,18 +73,28 @@ def open_run(settings: Settings, listeners: Sequence[Listener], warn: Callable[[
     now = datetime.now(UTC)
     head, home = new_head(settings.mode, now), home_of(naming.script_name(), settings.folder)
     path, files = None, list[Listener]()
+
+    def written_to(path: Path) -> list[Listener]:
+        written: list[Listener] = [JournalFile(path / journal.FILE), Dumps(path, home / shelf.RECORDS / shelf.TEXTS)]
+        if settings.mode.makes_page:
+            written += _pages(path, head.script, warn)
+        return [*written, Shelf(home, path, warn)]
+
+    def anew() -> list[Listener] | None:
+        if path is None or (path / journal.FILE).exists():
+            return None
+        path.mkdir(parents=True, exist_ok=True)
+        return written_to(path)
+
     try:
         path = _new_folder(home / shelf.RECORDS, now)
-        files = [JournalFile(path / journal.FILE), Dumps(path, home / shelf.RECORDS / shelf.TEXTS)]
-        if settings.mode.makes_page:
-            files += _pages(path, head.script, warn)
-        files.append(Shelf(home, path, warn))
+        files = written_to(path)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         with contextlib.suppress(Exception):
             warn(f"the trace is not written: {failures.why_not(error) if isinstance(error, OSError) else error}")
     path = path if files else None
     head = replace(head, folder=None if path is None else str(path))
-    return RunFolder(Recording(head, [*files, *listeners], warn), home, path)
+    return RunFolder(Recording(head, [*files, *listeners], warn, anew), home, path)
 
 
 def _pages(path: Path, title: str, warn: Callable[[str], None]) -> list[Page]:
@@ -170,6 +180,8 @@ class JournalFile(Listener):
         content = "".join(f"{line}\n" for line in event.lines).encode()
         with shelf.named(self._path):
             assert self._descriptor is not None, "nobody tells a listener that is closed"
+            if not os.fstat(self._descriptor).st_nlink:  # what is written into a deleted file is gone with it
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             while content:
                 content = content[os.write(self._descriptor, content) :]
 
