@@ -16,7 +16,9 @@ from tilekit import config, float32, int32, target
 from tilekit.backends import codegen
 from tilekit.diag import ArgumentError, ToolchainError
 from tilekit.ir.instructions.sync import SyncThreadsInst
-from tilekit.ir.tools.instruction_collector import collect
+from tilekit.ir.layout.register_layout import register_layout
+from tilekit.ir.tools.instruction_collector import collect, collect_instructions
+from tilekit.ir.tools.rewriter import rewrite
 from tilekit.jit.bisect import LOWER, Route, bisect, stations
 from tilekit.jit.bisected import Outcome
 from tilekit.jit.instantiated import InstantiatedScript
@@ -26,6 +28,7 @@ from tilekit.lowir.nodes import Call, EvaluateStmt
 from tilekit.toolchain import host
 from tilekit.transforms import after, before, get_default_passes, without
 from tilekit.transforms.dead_code_elimination import DeadCodeEliminationPass
+from tilekit.transforms.layout_inference import LayoutInferencePass
 
 needs_compiler = pytest.mark.skipif(host.find_compiler() is None, reason="no C++ compiler here")
 
@@ -262,6 +265,55 @@ def test_case_89_a_wrong_default_pass_is_named(monkeypatch):
 
 def dropped_once(drop, func):
     return drop.process_function(func) if len(collect(func, SyncThreadsInst)) == 2 else func
+
+
+class RowSums(tilus.Script):
+    """Adds up rows, and stores what a reduction gives as it lies."""
+
+    def __call__(self, x_ptr: ~float32, y_ptr: ~float32):
+        self.attrs.blocks = [1]
+        self.attrs.warps = 1
+        x = self.global_view(x_ptr, dtype=float32, shape=[32, 8])
+        y = self.global_view(y_ptr, dtype=float32, shape=[32])
+        self.store_global(y, self.sum(self.load_global(x, offsets=[0, 0], shape=[32, 8]), dim=1), offsets=[0])
+
+
+def turned(opcode):
+    """Lays what an instruction gives out for the threads in another order."""
+
+    def change(prog):
+        (func,) = prog
+        tile = next(inst.register_output for inst in collect_instructions(func) if inst.opcode == opcode)
+        (extent,) = tile.shape
+        layout = register_layout([extent], [2, extent // 2], [1, 0], [])
+        return prog.with_function(rewrite(func, {tile: tile.replace(optional_layout=layout)}))
+
+    return change
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "change", "fault"),
+    [
+        (
+            RowSums(),
+            lambda: (random(32, 8), torch.zeros(32)),
+            turned("reduce"),
+            "reduce: the result of a reduction must",
+        ),
+        (Sums(), summed, turned("load_global"), "add: a thread that holds an element"),
+        (SHARED, product, wrong_passes.EveryRowInOnePlacePass(), "shared_tensor: elements of a shared tensor lie in"),
+    ],
+    ids=["numbers", "no-register", "memory"],
+)
+def test_layouts_that_are_wrong_are_blamed_on_who_chose_them(kernel, arguments, change, fault, monkeypatch):
+    right = LayoutInferencePass.process_program
+    monkeypatch.setattr(
+        LayoutInferencePass, "process_program", lambda self, prog, *sink: change(right(self, prog, *sink))
+    )
+    found = kernel.bisect(*arguments())
+    assert found.culprit == "layout_inference", str(found)
+    assert found.fault.startswith(fault)
 
 
 @needs_compiler

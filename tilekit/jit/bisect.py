@@ -22,7 +22,10 @@ from tilekit.backends.codegen import LoweredModule
 from tilekit.config import Config
 from tilekit.diag.errors import KernelError, TilekitError
 from tilekit.diag.sources import Sources
+from tilekit.diag.span import Span
+from tilekit.ir.layout.shared_layout import SharedLayout
 from tilekit.ir.prog import Program
+from tilekit.ir.tools.instruction_collector import collect_instructions
 from tilekit.ir.tools.verifier import verify
 from tilekit.jit import agreement, contestants
 from tilekit.jit.bisected import Bisection, Judged, Outcome
@@ -218,7 +221,7 @@ class _Search:
         try:
             source, lowered = self._finished(self.program, get_default_passes())
             values = self._run(source, lowered)
-        except TilekitError as error:
+        except Exception as error:  # what is wrong in the compiler may show in any way
             self._default_kind = error.kind if isinstance(error, KernelError) else ""
             return self._said(error)
         fault = self.trial.difference(values, self._expected, self._near)
@@ -229,11 +232,14 @@ class _Search:
         return fault
 
     def among_defaults(self, default_fault: str) -> tuple[str, _Made] | None:
-        """The step to blame where the default ones make something wrong: one that the evaluator sees, or that is best
-        left out, or the translation; None where the program itself may be as wrong."""
-        for made in self.made:
-            if made.phase == "tile" and made.changed and (fault := self._evaluated(made.after)):
-                return fault, made
+        """The step to blame where the default ones make something wrong: one that the evaluator sees, or that lays a
+        tile where an instruction does not look for it, or that is best left out, or the translation; None where the
+        program itself may be as wrong."""
+        tile = [made for made in self.made if made.phase == "tile" and made.changed]
+        for judge in (self._evaluated, self._misplaced):
+            for made in tile:
+                if fault := judge(made.after):
+                    return fault, made
         for made in self.made:
             if made.changed and self._is_right_without(made):
                 return f"without it the kernel is right; with it {default_fault}", made
@@ -332,6 +338,19 @@ class _Search:
             self._evaluations[program] = self._fault(values, self._expected, self._close)
         return self._evaluations[program]
 
+    def _misplaced(self, program: Program) -> str:
+        """What is wrong with the layouts of a tile program, by what each instruction asks of those of its tiles."""
+        for inst in (each for func in program for each in collect_instructions(func)):
+            if any(tensor.optional_layout is None for tensor in inst.laid_out_tensors):
+                continue
+            layouts = {tensor: tensor.layout for tensor in inst.laid_out_tensors}
+            wrong = inst.check(layouts) if layouts else None
+            if any(isinstance(each, SharedLayout) and not each.is_injective for each in layouts.values()):
+                wrong = "elements of a shared tensor lie in one place"
+            if wrong is not None:
+                return f"{inst.opcode}: {wrong}{self._place(inst.span)}"
+        return ""
+
     def _ended(self, finish: Callable[[], tuple[Source, LoweredModule]]) -> str:
         """What is wrong with a source in the simulator."""
         if not self.simulates:
@@ -395,10 +414,11 @@ class _Search:
         if not isinstance(error, TilekitError):
             return f"{type(error).__name__}: {error}"
         kind = error.kind.replace("_", " ") if isinstance(error, KernelError) else ""
-        at = error.diagnostic.at
+        return f"{kind or error.code}: {error.message}{self._place(error.diagnostic.at)}"
+
+    def _place(self, at: Span | None) -> str:
         place = None if at is None or self.sources is None else self.sources.locate(at)
-        where = "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
-        return f"{kind or error.code}: {error.message}{where}"
+        return "" if place is None else f" (line {place.line}: {place.text_line.strip()})"
 
 
 def _edit_of(what: str) -> str:
