@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tilekit import aliases, config
-from tilekit.cache import manage
+from tilekit.cache import manage, size
 from tilekit.diag import TilekitError
 
 
@@ -62,7 +62,7 @@ def _cache(options: argparse.Namespace) -> int:
         case "explain":
             print(manage.explain(root, options.key))
         case "gc":
-            gone = manage.gc(root, settings.cache_limit if options.limit is None else options.limit)
+            gone = size.collect(root, settings.cache_limit if options.limit is None else options.limit)
             print(f"{len(gone)} entries deleted, {sum(entry.nbytes for entry in gone)} bytes")
         case "verify":
             damaged = manage.verify(root)

@@ -17,11 +17,11 @@ import tilekit
 from tests.caches import new_cache
 from tilekit import cache as caches
 from tilekit import config, float32, option
+from tilekit.cache.programs import OPTIONS
 from tilekit.diag import LayoutError, PassError
 from tilekit.ir.functors import IRRewriter
 from tilekit.ir.stmt import InstStmt, SeqStmt
 from tilekit.jit import session
-from tilekit.runtime import compiled
 from tilekit.toolchain import host
 from tilekit.transforms import Pass, after, replace, without
 
@@ -260,7 +260,7 @@ def test_what_cannot_be_tracked_is_compiled_each_time(capsys):
             assert launch()[1] is kernel, "within the block it stays"
         assert not kernel.cached
         assert capsys.readouterr().out.count("it runs") == 1
-        options = kernel.compiled.entry.text(compiled.OPTIONS)
+        options = kernel.compiled.entry.text(OPTIONS)
         assert "custom_passes = untracked, for " in options
         assert "calls print" in options
 
@@ -271,7 +271,7 @@ def test_what_changes_as_it_runs_is_found_by_nobody(own_cache):
         with tilekit.passes(after("copy_elimination", CountingPass())):
             kernel = launch()[1]
         assert not kernel.cached
-        assert "custom_passes = it changed while it ran: " in kernel.compiled.entry.text(compiled.OPTIONS)
+        assert "custom_passes = it changed while it ran: " in kernel.compiled.entry.text(OPTIONS)
     assert len(programs(own_cache)) == 2
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking after a cache: what is in it, making it smaller, finding damage, emptying it.
+"""Looking after a cache: what is in it, finding damage, emptying it; `size.collect` makes it smaller.
 
 `tilekit cache ls|explain|gc|verify|clear` and `tilekit.cache` are two front doors of these functions.
 """
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from tilekit.cache import size
-from tilekit.cache.programs import INDEX, ProgramCache
-from tilekit.cache.specializations import MANIFEST, SpecializationCache
+from tilekit.cache.programs import ProgramCache, read_options
+from tilekit.cache.scripts import SCHEDULES
+from tilekit.cache.size import INDEX, MANIFEST
+from tilekit.cache.specializations import SpecializationCache
 
 _HEX = "[0-9a-f]"
 # what a cache folder may hold of ours beside its entries: a person's project may have folders of the same names
@@ -76,11 +78,6 @@ def explain(root: Path, key: str) -> str:
     return "\n\n".join(_explained(folder, names) for folder in found)
 
 
-def gc(root: Path, limit: int) -> list[size.Entry]:
-    """Delete what was not used for longest until at most `limit` bytes are left, and what dead processes left."""
-    return size.collect(root, limit)
-
-
 def verify(root: Path) -> list[Path]:
     """Look at every byte of every entry, delete those that are not what was written, and return where they were."""
     specializations = SpecializationCache(root)
@@ -119,18 +116,10 @@ def _names(root: Path) -> list[tuple[str, tuple[str, str]]]:
     found: list[tuple[str, tuple[str, str]]] = []
     for link in (root / "scripts").glob("*/*/programs/*"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            schedules = (link.parent.parent / "schedules.txt").read_text().splitlines()
+            schedules = (link.parent.parent / SCHEDULES).read_text().splitlines()
             schedule = schedules[int(link.name)].partition(": ")[2]
             found.append((os.path.basename(os.readlink(link)), (link.parent.parent.parent.name, schedule)))
     return found
-
-
-def _options(folder: Path) -> dict[str, str]:
-    """What the entry of a program says that it was compiled with."""
-    with contextlib.suppress(OSError, ValueError):
-        lines = (line.partition(" = ") for line in (folder / "options.txt").read_text().splitlines())
-        return {name: value for name, _, value in lines}
-    return {}
 
 
 def _named(folder: Path, names: Mapping[str, tuple[str, str]], said: Mapping[str, str]) -> tuple[str, str]:
@@ -142,7 +131,7 @@ def _named(folder: Path, names: Mapping[str, tuple[str, str]], said: Mapping[str
 
 
 def _row(entry: size.Entry, names: Mapping[str, tuple[str, str]]) -> Row:
-    said = _options(entry.path)
+    said = read_options(entry.path)
     target, device = said.get("target", "?"), said.get("device", "?")
     return Row(*_named(entry.path, names, said), target, device, entry.path.name, entry.nbytes, entry.used)
 
@@ -152,7 +141,7 @@ def _explained(folder: Path, names: Mapping[str, tuple[str, str]]) -> str:
     with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
         if folder.parent.name != "specializations":
             files: Sequence[str] = sorted(json.loads((folder / INDEX).read_bytes())["files"])
-            said = _options(folder)
+            said = read_options(folder)
             script, schedule = _named(folder, names, said)
             lines += [f"  {script}({schedule})"] if script != "?" else []
             lines += [f"  {name} = {value}" for name, value in said.items()]

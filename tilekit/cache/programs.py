@@ -24,10 +24,10 @@ from typing import Any
 from tilekit.cache import files as whole_files
 from tilekit.cache import size
 from tilekit.cache.files import beside
+from tilekit.cache.size import INDEX
 from tilekit.config import DEFAULT_CACHE_LIMIT
 
-# its time of modification says when the entry was last used
-INDEX = "entry.json"
+OPTIONS = "options.txt"
 _FORMAT = 1
 _KEY_DIGITS = 32
 _ATTEMPTS = 8  # how often the folder may change under us while we publish
@@ -41,6 +41,20 @@ def key_of(parts: Mapping[str, str]) -> str:
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)
     return digest.hexdigest()[:_KEY_DIGITS]
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """What a program was compiled with, as its `OPTIONS` say it."""
+    return "".join(f"{name} = {value}\n" for name, value in options.items())
+
+
+def read_options(folder: Path) -> dict[str, str]:
+    """What the program in a folder was compiled with; nothing where that cannot be read."""
+    try:
+        lines = [line.partition(" = ") for line in (folder / OPTIONS).read_text().splitlines()]
+    except (OSError, ValueError):
+        return {}
+    return {name: value for name, _, value in lines}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from tilekit.cache import files
 
-META = "meta.json"
+META, SCHEDULES, TABLE = "meta.json", "schedules.txt", "dispatch_table.json"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ScriptFolder:
         listed = "".join(f"{number}: {schedule}\n" for number, schedule in enumerate(schedules))
         with contextlib.suppress(OSError):
             files.write(self.path / "source.txt", source.encode())
-            files.write(self.path / "schedules.txt", listed.encode())
+            files.write(self.path / SCHEDULES, listed.encode())
             files.write(self.path / META, (json.dumps(meta, indent=2) + "\n").encode())
 
     def link(self, number: int, key: str) -> None:

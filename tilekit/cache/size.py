@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilekit.cache import files
+from tilekit.cache.scripts import TABLE
 
 # what a collection leaves, so that the next compile does not start another one
 _KEPT_SHARE = 0.9
@@ -25,8 +26,9 @@ _DRAFT_SECONDS = 3600.0
 LEDGER = "size.json"
 _KEY = re.compile("[0-9a-f]{32}")
 
+INDEX, MANIFEST = "entry.json", "manifest.json"
 # folder of the cache -> the file whose time of modification says when an entry was last used
-ENTRIES = {"programs": "entry.json", "specializations": "manifest.json", "pages": "entry.json"}
+ENTRIES = {"programs": INDEX, "specializations": MANIFEST, "pages": INDEX}
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _delete_dead_links(root: Path) -> None:
         for link in dead:
             with contextlib.suppress(OSError):
                 link.unlink()
-        if links and len(dead) == len(links) and not (script / "dispatch_table.json").exists():
+        if links and len(dead) == len(links) and not (script / TABLE).exists():
             delete(script)
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from tilekit.cache import files, size
+from tilekit.cache.size import MANIFEST
 from tilekit.config import DEFAULT_CACHE_LIMIT
 
-MANIFEST = "manifest.json"
 FORMAT = 2
 
 

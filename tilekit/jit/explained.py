@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilekit.cache.programs import read_options
 from tilekit.cache.specializations import SpecializationCache
 from tilekit.jit.specialized import Restart, Specialized, shown
 from tilekit.runtime import compiled
@@ -92,12 +93,11 @@ def _other_options(text: str, machine: Machine) -> list[str]:
     options, found = machine.options(), list[list[str]]()
     for folder in compiled.cache_of(machine.config).programs.glob("*"):
         try:
-            if (folder / compiled.PROGRAM).read_text() != text:
-                continue
-            lines = (line.partition(" = ") for line in (folder / compiled.OPTIONS).read_text().splitlines())
+            is_same = (folder / compiled.PROGRAM).read_text() == text
         except (OSError, UnicodeDecodeError):
             continue
-        found.append(list(_differences({name: value for name, _, value in lines}, options)))
+        if is_same and (theirs := read_options(folder)):
+            found.append(list(_differences(theirs, options)))
     return min(found, key=len, default=[])
 
 

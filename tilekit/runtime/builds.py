@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tilekit.cache import fingerprint
+from tilekit.cache import fingerprint, programs
 from tilekit.cache.programs import ProgramEntry, key_of
 from tilekit.config import Config, Toolchain
 from tilekit.cpusim.build import INCLUDE
@@ -100,7 +100,7 @@ def entry_files(
     """An entry of the cache, file by file, as `compiled.of_entry` reads it."""
     facts = Facts(changed_passes=changed_passes, compiler=options["toolchain"], **made.figures)
     return {
-        compiled.OPTIONS: "".join(f"{name} = {value}\n" for name, value in options.items()).encode(),
+        programs.OPTIONS: programs.options_text(options).encode(),
         compiled.MANIFEST: manifest.to_json().encode(),
         compiled.FACTS: (json.dumps(asdict(facts), indent=2) + "\n").encode(),
         compiled.SOURCE: source.encode(),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilekit.runtime.unseen import UnseenKernel
     from tilekit.transforms.recorder import Recorder
 
-PROGRAM, FACTS, MANIFEST, OPTIONS = "program.txt", "facts.json", "manifest.json", "options.txt"
+PROGRAM, FACTS, MANIFEST = "program.txt", "facts.json", "manifest.json"
 SOURCE, LINES, LOG = "module/source.cu", "module/lines.json", "module/log.txt"
 # for each line of the source the number of the shared tensor that it accesses, or what codegen says instead
 SHARED_OF_LINES = "module/shared.json"

@@ -15,6 +15,7 @@ import torch
 import tilekit
 from tests.caches import new_cache
 from tilekit import config, drivers, float32, int32
+from tilekit.cache import programs
 from tilekit.diag import TilekitError, ToolchainError
 from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
@@ -276,7 +277,7 @@ def test_case_51_the_key_holds_the_edited_program(trace: Trace) -> None:
         kernel, value = ran(trace)
         assert value == factor
         assert b"tilekit: patched" in kernel.compiled.entry.files[compiled.LIBRARY]
-        assert f"edited = edits/{file.name}\n" in kernel.compiled.entry.text(compiled.OPTIONS)
+        assert f"edited = edits/{file.name}\n" in kernel.compiled.entry.text(programs.OPTIONS)
         keys.add(kernel.compiled.entry.key)
     assert len(keys) == 2 and kernel.cached
     assert ran(None)[1] == 2.0

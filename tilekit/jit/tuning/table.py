@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tilekit.cache import files, fingerprint
-from tilekit.cache.scripts import ScriptFolder
+from tilekit.cache.scripts import TABLE, ScriptFolder
 from tilekit.diag import errors
 from tilekit.runtime import compiled, device
 from tilekit.runtime.tensors import DeviceKind
@@ -30,7 +30,6 @@ from tilekit.runtime.tensors import DeviceKind
 if TYPE_CHECKING:
     from tilekit.jit.machine import Machine
 
-TABLE = "dispatch_table.json"
 _FORMAT = 1
 
 HoldsFor: TypeAlias = Mapping[str, str]
