@@ -129,6 +129,21 @@ def test_every_text_lies_on_the_disk_once(opened):
     assert not any(text.stat().st_mode & 0o222 for text in texts)
 
 
+def test_a_pass_that_changes_nothing_makes_two_names_of_its_text_and_no_more(opened, monkeypatch):
+    folder = opened()
+    sink, program = folder.recording.compile("kernel"), Program("a")
+    do(sink, Stage.TILE, "first", program, program)
+    called: list[str] = []
+
+    def heard(name: str, real: Callable[..., object]) -> Callable[..., object]:
+        return lambda *arguments, **named: called.append(name) or real(*arguments, **named)
+
+    for name in ("link", "mkdir", "replace", "stat"):
+        monkeypatch.setattr(os, name, heard(name, getattr(os, name)))
+    do(sink, Stage.TILE, "keep", program, program)
+    assert called == ["link", "link"]
+
+
 def test_without_hard_links_each_file_has_a_text_of_its_own(opened, monkeypatch, warnings):
     def link(*_):
         raise OSError(errno.EMLINK, "Too many links")
