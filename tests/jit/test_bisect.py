@@ -382,6 +382,17 @@ def test_arguments_that_are_gone_are_told():
         Sums().bisect()
 
 
+@pytest.mark.parametrize("seed", [-1, None, "x", 1.5, True])
+def test_a_seed_is_a_number(seed):
+    with pytest.raises(ArgumentError, match="seed is a whole number from 0 on"):
+        Sums().bisect(*summed(), seed=seed)
+
+
+def test_a_reference_is_a_function():
+    with pytest.raises(ArgumentError, match="against is a function that gives what is right, not 5"):
+        Sums().bisect(*summed(), against=5)
+
+
 def test_blocks_are_counted_or_all_of_them():
     with pytest.raises(ArgumentError, match="not 0"):
         Sums().bisect(*summed(), blocks=0)

@@ -241,6 +241,16 @@ def test_case_51_a_pass_that_there_is_not_is_told_with_those_that_there_are():
     assert caught.value.code == "TK412" and "declare_to_let, " in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("step", "text", "code"), [(5, "", "TK412"), (["layout_inference"], "", "TK412"), ("layout_inference", 5, "TK625")]
+)
+def test_what_is_no_text_is_no_edit(step, text, code):
+    _, kernel, _, _ = untouched(15)
+    with pytest.raises(ArgumentError) as caught:
+        kernel.recompile_after(step, text)
+    assert caught.value.code == code
+
+
 def test_case_51_edits_after_several_passes_hold_together_and_end_one_by_one():
     handle, kernel, x, y = untouched(16)
     made = after(kernel, "layout_inference")

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tilekit.diag import PassError
 from tilekit.events import Stage
 from tilekit.ir.text import parser
 from tilekit.transforms import get_default_passes, run_passes
@@ -31,6 +32,28 @@ def test_a_step_changed_something_exactly_where_its_texts_differ(recorded):
     for step in recorder.steps:
         assert step.changed == (step.before_text != step.after_text)
     assert {step.name for step in recorder.changed} >= {"declare_to_let", "layout_inference", "lower_load_store"}
+
+
+@pytest.mark.parametrize("name", [5, None, b"layout_inference", ["layout_inference"]])
+def test_a_step_goes_by_a_text_alone(recorded, name):
+    with pytest.raises(PassError, match="a step goes by its name, such as layout_inference, not by") as caught:
+        recorded[2].step(name)
+    assert caught.value.code == "TK414"
+
+
+@pytest.mark.parametrize("name", ["analyze_scalar#0", "analyze_scalar#x", "analyze_scalar#", "analyze_scalar#99", "²"])
+def test_a_number_that_no_step_of_the_name_has_is_no_step(recorded, name):
+    with pytest.raises(PassError, match=f"the compile has no step {name}") as caught:
+        recorded[2].step(name)
+    assert caught.value.code == "TK414"
+    assert recorded[2].step("analyze_scalar#1") is recorded[2].step("analyze_scalar")
+
+
+@pytest.mark.parametrize("path", [5, None, b"x.tile", "", "x\0y", "x" * 300])
+def test_a_test_that_cannot_be_written_is_told(recorded, path):
+    with pytest.raises(PassError) as caught:
+        recorded[2].step("layout_inference").save_test(path)
+    assert caught.value.code == "TK413"
 
 
 def test_nothing_is_printed_before_somebody_looks(monkeypatch):

@@ -20,7 +20,7 @@ from tilekit import drivers, textdiff
 from tilekit.backends import codegen
 from tilekit.backends.codegen import LoweredModule
 from tilekit.config import Config
-from tilekit.diag.errors import KernelError, TilekitError
+from tilekit.diag.errors import ArgumentError, KernelError, TilekitError
 from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.ir.layout.shared_layout import SharedLayout
@@ -141,6 +141,8 @@ def bisect(
     agree with it.
     """
     start = time.perf_counter()
+    if against is not None and not callable(against):  # pyright: ignore[reportUnnecessaryComparison]
+        raise ArgumentError("TK625", f"against is a function that gives what is right, not {against!r}")
     # a reference gives all that the kernel writes
     trial = Trial(program, arguments, blocks if against is None else "all", seed)
     search = _Search(program, route, trial, sources)

@@ -573,6 +573,10 @@ class Kernel:
         >>> kernel.edit_state, "4.0f" in kernel.source
         ('PATCHED', True)
         """
+        if not isinstance(step, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+            raise ArgumentError("TK412", f"a tile pass goes by its name, such as layout_inference, not by {step!r}")
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("TK625", f"{self.script}: recompile_after takes the text of a program, not {text!r}")
         made = self._require_compiled("compiles nothing")
         edits = {**(made.generated or made).tile_texts, step: text}
         given = self.specialized.program, edits, *self.machine.terms, self.machine.pipeline

@@ -39,11 +39,11 @@ _LEAST_SECONDS = 5.0
 class Trial:
     """One set of arguments, which stay as they are; what runs on copies of them gives back those copies."""
 
-    def __init__(
-        self, program: Program, arguments: Sequence[Any], blocks: Literal["all"] | int = "all", seed: int = 0
-    ) -> None:
+    def __init__(self, program: Program, arguments: Sequence[Any], blocks: Literal["all"] | int, seed: int) -> None:
         if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
             raise errors.ArgumentError("TK625", f'blocks is "all" or how many, not {blocks!r}')
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise errors.ArgumentError("TK625", f"seed is a whole number from 0 on, not {seed!r}")
         self._params = program.function.params
         self.arguments = [_random(each, [seed, number]) for number, each in enumerate(arguments)]
         self.seed = seed

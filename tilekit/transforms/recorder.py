@@ -80,16 +80,21 @@ class Step:
         Raises
         ------
         PassError
-            TK413 if this is no tile pass that ended well.
+            TK413 if this is no tile pass that ended well, or the file cannot be written.
         """
+        if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]  # a user's
+            raise PassError("TK413", f"a test is written to the path of a file, not to {path!r}")
         own = self._pass()
         if own is None or self.error is not None:
             raise PassError("TK413", f"{self.name} is no tile pass that ended well, so there is no test to write")
         after = own(parser.parse_program(self.before_text), SILENT)
         case, file = tile_test.text(self.name, self.before_text, str(after)), Path(path)
-        before = file.read_text() if file.exists() else ""
-        if case not in before:
-            file.write_text(f"{before.rstrip()}\n\n{case}" if before.strip() else case)
+        try:
+            before = file.read_text() if file.exists() else ""
+            if case not in before:
+                file.write_text(f"{before.rstrip()}\n\n{case}" if before.strip() else case)
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have, or no text in the file
+            raise PassError("TK413", f"no test can be written to {path!r}: {error}") from error
         return file
 
     def _pass(self) -> Pass | None:
@@ -135,10 +140,13 @@ class Recorder(Null):
         PassError
             TK414 if there is none.
         """
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it comes from a user
+            raise PassError("TK414", f"a step goes by its name, such as layout_inference, not by {name!r}")
         plain, _, number = name.partition("#")
-        found = [step for step in self.steps if step.name == plain][int(number or 1) - 1 :][:1]
+        nth = int(number) if number.isdecimal() else 0 if "#" in name else 1
+        found = [step for step in self.steps if step.name == plain][max(nth - 1, 0) :][:1] if nth else []
         if not found:
-            near = suggest(plain, {step.name for step in self.steps})
+            near = suggest(plain, {step.name for step in self.steps} - {plain})
             raise PassError("TK414", f"the compile has no step {name}", help=near and f"did you mean {near}?")
         return found[0]
 

@@ -125,6 +125,12 @@ def test_case_91_a_page_that_cannot_be_written_is_an_error_of_its_own_only(progr
         lt.lower_trace(program, Fails(), mode="html", html_path=tmp_path)
 
 
+@pytest.mark.parametrize("given", [{"context": "3"}, {"context": -1}, {"context": None}, {"html_path": 5}])
+def test_what_is_no_argument_is_told_before_a_pass_runs(program, given):
+    with pytest.raises(TilekitError, match=r"is a (number of lines|path)"):
+        lt.lower_trace(program, Fails(), mode="both", **given)
+
+
 @pytest.mark.parametrize("mode", ["htlm", "off", ""])
 def test_case_91_a_mode_that_shows_nothing_is_an_error(mode, program):
     with pytest.raises(TilekitError, match="TK913"):

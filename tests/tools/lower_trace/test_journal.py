@@ -160,6 +160,17 @@ def test_what_is_no_journal_is_refused(tmp_path, content, said):
     assert raised.value.code == "TK430"
 
 
+def test_a_text_that_cannot_be_put_together_is_told_when_somebody_looks(tmp_path):
+    entries = [json.loads(line) for line in golden_lines()]
+    made = next(entry for entry in entries if entry["k"] == "text" and "base" in entry)
+    for damage in ({"base": "nothing"}, {"ops": [[]]}, {"ops": 5}):
+        damaged = [{**entry, **damage} if entry is made else entry for entry in entries]
+        (tmp_path / journal.FILE).write_text("".join(f"{journal.encode(entry)}\n" for entry in damaged))
+        with pytest.raises(JournalError, match="the journal is damaged") as raised:
+            journal.read(tmp_path).text(made["id"])
+        assert raised.value.code == "TK430"
+
+
 def test_damage_before_the_last_line_names_the_line(tmp_path):
     lines = golden_lines()
     lines[5] = lines[5][:-3]

@@ -71,6 +71,12 @@ def test_a_file_without_a_name_is_as_if_it_were_not_given():
     assert settings.resolve(mode="html", codegen_output="").codegen_output is settings.NOT_GIVEN
 
 
+@pytest.mark.parametrize("given", [{"trace_dir": 5}, {"codegen_output": 5}, {"trace_dir": ["a"]}])
+def test_what_is_no_path_is_an_error(given):
+    with pytest.raises(ConfigError, match=" is a path, not "):
+        settings.resolve(mode="html", **given)
+
+
 def test_our_variables_win(monkeypatch):
     monkeypatch.setenv("TL_LOWER_TRACE", "both")
     monkeypatch.setenv("TL_LOWER_TRACE_DIR", "/shared")

@@ -23,7 +23,7 @@ from tilekit.tools.lower_trace.compile_sink import CompileSink
 from tilekit.tools.lower_trace.console import Console
 from tilekit.tools.lower_trace.journal import Run, Step
 from tilekit.tools.lower_trace.recording import Lines, Listener, Recording
-from tilekit.tools.lower_trace.settings import read_mode
+from tilekit.tools.lower_trace.settings import read_mode, read_path
 from tilekit.tools.lower_trace.terminal import CONTEXT, Terminal
 from tilekit.transforms import Pass as TilePass
 
@@ -85,6 +85,9 @@ def lower_trace(
     chosen = read_mode(mode)
     if chosen is TraceMode.OFF:
         raise ArgumentError("TK913", f"mode={mode!r} shows nothing", help="it is one of terminal, html, both")
+    if not isinstance(context, int) or isinstance(context, bool) or context < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError("TK625", f"context is a number of lines from 0 on, not {context!r}")
+    page_file = Path(read_path("html_path", html_path))
     console, lines = Console(), Lines()
     terminal: list[Listener] = [Terminal(console, 0, context)] if chosen.prints else []
     recording = Recording(run.new_head(chosen, datetime.now(UTC)), [lines, *terminal], console.say)
@@ -99,7 +102,7 @@ def lower_trace(
         sink.done(None)
         recording.close()
         if chosen.makes_page:
-            _write(Path(html_path), lines.journal, failed)
+            _write(page_file, lines.journal, failed)
     return _results(recording.run, context)
 
 

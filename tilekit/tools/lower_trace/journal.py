@@ -247,7 +247,16 @@ class Run:
         return "\n".join(self.lines(text_id))
 
     def lines(self, text_id: str) -> list[str]:
-        """The lines of that text; they are shared, so nobody may change them."""
+        """The lines of that text; they are shared, so nobody may change them.
+
+        Raises `JournalError` where the journal does not have what it is made of.
+        """
+        try:
+            return self._put_together(text_id)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise JournalError("TK430", f"the journal is damaged: it has not all of its text {text_id}") from error
+
+    def _put_together(self, text_id: str) -> list[str]:
         waiting = [text_id]
         while waiting:
             wanted = waiting[-1]

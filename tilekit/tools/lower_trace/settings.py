@@ -112,10 +112,10 @@ def resolve(
     }  # fmt: skip
     values = {name: _environment(name, read) for name, read in _READ.items()}
     values |= {name: _given(name, value) for name, value in given.items() if value is not None}
-    folder = Path(trace_dir) if trace_dir is not None and os.fspath(trace_dir) else _folder()
+    folder = None if trace_dir is None else read_path("the folder of traces", trace_dir)
     return Settings(
         mode=config.trace_mode() if mode is NOT_GIVEN else read_mode(mode),
-        folder=_absolute(folder),
+        folder=_absolute(folder or _folder()),
         filter=values["FILTER"] or Filter(),
         cached=values["CACHED"] or Cached.TRACE,
         max_lines=MAX_LINES if values["MAX_LINES"] is None else values["MAX_LINES"],
@@ -134,17 +134,24 @@ def read_mode(mode: str | TraceMode | None) -> TraceMode:
         raise ConfigError("TK913", f"mode={mode!r} means nothing", help=f"it is {wanted}") from None
 
 
-def _folder() -> Path:
-    text = config.trace_variable(f"{config.TRACE}_DIR")[1]
-    return Path(text) if text else FOLDER
+def read_path(what: str, given: str | os.PathLike[str]) -> str:
+    """The path that an argument is; blank where it says nothing."""
+    try:
+        return os.fsdecode(os.fspath(given))
+    except TypeError:
+        raise ConfigError("TK913", f"{what} is a path, not {given!r}") from None
+
+
+def _folder() -> str | Path:
+    return config.trace_variable(f"{config.TRACE}_DIR")[1] or FOLDER
 
 
 def _path(given: str | os.PathLike[str] | NotGiven | None) -> Path | NotGiven | None:
     if given is None or isinstance(given, NotGiven):
         return given
-    if not os.fspath(given):  # as everywhere: nothing is said
-        return NOT_GIVEN
-    return _absolute(given)
+    # blank, as everywhere: nothing is said
+    path = read_path("codegen_output", given)
+    return _absolute(path) if path else NOT_GIVEN
 
 
 def _absolute(given: str | os.PathLike[str]) -> Path:
