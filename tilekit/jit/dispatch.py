@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.05
 _MOST_KNOWN = 4096
 
 
-def probe_of(params: CallParameters, arguments: Sequence[Any], *, by_value: bool = False) -> Probe | None:
+def probe_of(params: CallParameters, arguments: Sequence[Any], *, by_value: bool) -> Probe | None:
     """The probe for this signature, from the arguments of a call that went well; None if they are not torch's.
 
     With `by_value`, integers decide by their values.
@@ -172,7 +172,7 @@ class Ready:
 class Dispatch:
     """The kernels of one handle by the arguments of the calls that found them."""
 
-    def __init__(self, params: CallParameters, *, by_value: bool = False) -> None:
+    def __init__(self, params: CallParameters, *, by_value: bool) -> None:
         self._params = params
         self._by_value = by_value
         self._probe: Probe | None = None

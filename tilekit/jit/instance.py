@@ -93,9 +93,6 @@ class JitInstance:
         pairs = zip(self.schedules, self._all(), strict=True)
         return [schedule for schedule, found in pairs if isinstance(found, Specialized)]
 
-    def programs(self) -> list[Program]:
-        return self.transpiled_programs
-
     def _all(self) -> list[Specialized | FailedSchedule]:
         return [self.specialized(number) for number in range(len(self.schedules))]
 

@@ -64,7 +64,7 @@ def compiler_for(target: Target, device: DeviceKind, config: Config, *, keep_ptx
     return Compiler(config.toolchain.value, Stage.PTX if keep_ptx else Stage.PTXAS, compile)
 
 
-def compile_cuda(text: str, target: Target, config: Config, *, keep_ptx: bool = False) -> Binary:
+def compile_cuda(text: str, target: Target, config: Config, *, keep_ptx: bool) -> Binary:
     """Compile for a GPU with the compiler that the options name."""
     module = nvcc if config.toolchain is Toolchain.NVCC else nvrtc
     options = Options(config.cache_dir / "headers", not config.disable_ptxas_opt, keep_ptx)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def kernel_for(
-    instance: JitInstance, machine: Machine, key: Key, loaded: Tuned, arguments: Sequence[Any] | None = None
+    instance: JitInstance, machine: Machine, key: Key, loaded: Tuned, arguments: Sequence[Any] | None
 ) -> Kernel:
     """The kernel for a call with this tuning key.
 
