@@ -35,12 +35,15 @@ export function keepKeys(root: HTMLElement | Document, onKey: (key: string, even
   );
 }
 
-/** A notebook takes the focus when the mouse goes down in a cell that is not active; take it back when it goes up. */
+/**
+ * A notebook takes the focus when the mouse goes down in a cell that is not active; take it back from what is around when
+ * it goes up, and leave it where the click has put it.
+ */
 export function keepFocus(root: HTMLElement, home: () => HTMLElement, signal: AbortSignal): void {
   root.addEventListener(
     "click",
     () => {
-      if (!root.contains(document.activeElement)) focus(home());
+      if (document.activeElement !== root && document.activeElement?.contains(root)) focus(home());
     },
     { signal },
   );

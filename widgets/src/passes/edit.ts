@@ -70,6 +70,7 @@ export class StepEditor {
     this.#area.value = text;
     focus(this.#area);
     this.#area.setSelectionRange(0, 0);
+    this.root.scrollIntoView({ block: "nearest" });
   }
 
   show({ status, comparison, verdict, busy, markers }: Told, isGone: boolean): void {
