@@ -414,15 +414,21 @@ def test_case_81_95_the_chosen_theme_is_kept_also_where_nothing_can_be_stored(op
     assert not there.evaluate(IS_DARK)
 
 
+def outside(there) -> list[str]:
+    """What can be pressed or typed in and does not fit into the width of the page; tabs are scrolled."""
+    return there.eval_on_selector_all(
+        ".tk-trace :is(button:not(.tk-tab), input, select)",
+        """nodes => nodes.filter(node => {
+            const { right, width } = node.getBoundingClientRect();
+            return width && right > innerWidth;
+        }).map(node => node.ariaLabel)""",
+    )
+
+
 def test_case_81_it_is_of_use_at_nine_hundred_pixels_and_on_paper(open_page, traced):
     file, written = traced(lambda sink: lower(sink, lines_of_ir(60, 6)))
     there = open_page(file, "#p=3", viewport={"width": 900, "height": 700}, color_scheme="dark")
-    assert there.evaluate("() => document.documentElement.scrollWidth") == 900
-    outside = """nodes => nodes.filter(node => {
-        const { right, width } = node.getBoundingClientRect();
-        return width && right > 900;
-    }).map(node => node.textContent)"""
-    assert there.eval_on_selector_all(".tk-trace button, .tk-trace input, .tk-trace select", outside) == []
+    assert outside(there) == []
     assert there.locator(".tk-rows").bounding_box()["width"] > 500
     there.emulate_media(media="print")
     there.evaluate("() => dispatchEvent(new Event('beforeprint'))")
@@ -438,6 +444,38 @@ def test_case_81_it_is_of_use_at_nine_hundred_pixels_and_on_paper(open_page, tra
     there.emulate_media(media="screen")
     there.evaluate("() => dispatchEvent(new Event('afterprint'))")
     assert there.evaluate(IS_DARK)
+
+
+def test_where_there_is_little_room_the_list_stands_above_texts_of_one_column(open_page, traced):
+    compiles = [lambda sink: lower(sink, lines_of_ir(60, 6)) for _ in range(2)]
+    file, _ = traced(*compiles)
+    there = open_page(file, "#p=3", viewport={"width": 500, "height": 900})
+    assert outside(there) == []
+    side, main = (there.locator(part).bounding_box() for part in (".tk-side", ".tk-main"))
+    assert side["width"] == main["width"] == 500
+    assert side["y"] < main["y"]
+    assert pressed(there, "One column (u)")
+    assert "d=" not in fragment(there)
+    there.keyboard.press("u")
+    assert not pressed(there, "One column (u)")
+    assert "d=s" in fragment(there)
+    there = open_page(file, "#p=3&d=s", viewport={"width": 500, "height": 900})
+    assert not pressed(there, "One column (u)")
+    there = open_page(file, "#p=3")
+    assert not pressed(there, "One column (u)")
+
+
+def test_who_asks_for_more_contrast_or_has_own_colors_gets_them(open_page, traced):
+    file, _ = traced(lambda sink: lower(sink, lines_of_ir(40, 6)))
+    there = open_page(file, "#p=3", contrast="more", color_scheme="dark")
+    color = "node => getComputedStyle(node).color"
+    assert there.locator(".tk-pass-number").first.evaluate(color) == there.locator(".tk-trace").evaluate(color)
+    there = open_page(file, "#p=3", forced_colors="active")
+    assert there.locator(".tk-pass[aria-selected=true]").evaluate(
+        "node => { const other = document.body.appendChild(document.createElement('i'));"
+        " other.style.cssText = 'forced-color-adjust: none; background: Highlight';"
+        " return getComputedStyle(node).backgroundColor === getComputedStyle(other).backgroundColor; }"
+    )
 
 
 def test_case_17_an_edited_source_shows_its_tag_and_what_was_edited(open_page, traced):
@@ -624,6 +662,42 @@ def test_case_76_the_list_is_reached_by_tab_and_says_where_it_is(open_page, trac
     label = there.locator(f"#{active}").get_attribute("aria-label")
     assert re.fullmatch(r"03 tile_pass_3: \d+ lines? added, \d+ removed", label)
     assert there.locator("[role=status].tk-spoken").inner_text() == label
+
+
+def test_every_stop_of_tab_is_seen_and_has_a_name(open_page, traced):
+    file, _ = traced(lambda sink: lower(sink, [f"{line}  # {'wide ' * 60}" for line in lines_of_ir(60, 13)]))
+    there = open_page(file, "#p=3")
+    stops = []
+    while (
+        stop := there.evaluate(
+            "() => { const at = document.activeElement; return at === document.body ? null"
+            " : { name: at.ariaLabel, hidden: !at.checkVisibility() || at.closest('[aria-hidden=true]') !== null }; }"
+        )
+    ) is not None or not stops:
+        stops.append(stop)
+        there.keyboard.press("Tab")
+        assert len(stops) < 60
+    names_ = [stop["name"] for stop in stops[1:]]
+    assert all(names_), names_
+    assert not any(stop["hidden"] for stop in stops[1:])
+    # one stop for all phases, whose tabs are gone through by the arrows
+    assert [name for name in names_ if name.startswith(("All phases", "Phase "))] == ["All phases"]
+    there.get_by_role("tab", name="All phases").focus()
+    there.keyboard.press("ArrowRight")
+    assert there.evaluate("() => document.activeElement.ariaLabel") == "Phase tile"
+    there.keyboard.press("Enter")
+    assert there.get_by_role("tab", name="Phase tile").get_attribute("aria-selected") == "true"
+
+
+def test_the_line_that_the_keyboard_is_at_is_said_to_who_listens(open_page, traced):
+    file, _ = traced(lambda sink: lower(sink, lines_of_ir(60, 14)))
+    there = open_page(file, "#p=3")
+    there.focus(".tk-rows")
+    assert there.get_attribute(".tk-rows", "aria-activedescendant") is None
+    for _ in range(2):
+        there.keyboard.press("ArrowDown")
+        active = there.get_attribute(".tk-rows", "aria-activedescendant")
+        assert there.locator(".tk-row[data-cursor]").get_attribute("id") == active
 
 
 def test_case_66_two_hundred_passes_of_three_thousand_lines_stay_light(open_page, traced):

@@ -71,7 +71,8 @@ export function command({ line: { argv, cwd } }: Run): string {
 function editCard({ codegen }: Step): HTMLElement | undefined {
   if (!codegen || (!codegen.tag && !codegen.messages.length)) return undefined;
   const card = el("div", "tk-card");
-  if (codegen.tag) card.append(el("span", "tk-pill tk-warned", [codegen.tag]));
+  // the first time there is nothing to heed
+  if (codegen.tag) card.append(el("span", codegen.tag === "INIT" ? "tk-pill" : "tk-pill tk-warned", [codegen.tag]));
   const said = codegen.messages.map((message) => (codegen.tag && message.startsWith(`${codegen.tag} `) ? message.slice(codegen.tag.length + 1) : message));
   const words = said.length ? said.join(" · ") : codegen.path ? `from ${codegen.path}` : "";
   card.append(el("span", "", [words]));

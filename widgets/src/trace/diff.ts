@@ -18,6 +18,8 @@ import { type Binding, press } from "./keys.ts";
 const FOLD_ROW = 24;
 const SIGN = 16;
 const GUTTER = 130;
+/** So much takes a view of two columns, of some thirty characters each. */
+const LEAST_WIDTH = 560;
 
 interface DiffEvents {
   /** A line was clicked or reached by the arrows. */
@@ -128,7 +130,8 @@ export class DiffView {
   set state(text: string) {
     const words = new Set(text.split("_"));
     this.#givenPins = [...words].find((word) => word.startsWith("p"))?.slice(1) ?? "";
-    this.#set(Switches.settings(words));
+    const { clientWidth } = this.element;
+    this.#set(this.#switches.read(words, clientWidth > 0 && clientWidth < LEAST_WIDTH));
   }
 
   /** Bring a line into view, open what hides it, and put the cursor on it. */

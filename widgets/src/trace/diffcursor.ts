@@ -6,6 +6,7 @@ import type { Aligner } from "./diffaligner.ts";
 import type { Pane } from "./diffpane.ts";
 import type { DiffText, Place, Row, Side } from "./difftext.ts";
 import type { Uses } from "./diffuses.ts";
+import { activate } from "./live.ts";
 
 /** Where the cursor is. */
 interface Ground {
@@ -47,6 +48,7 @@ export class Cursor {
       if (index === row) node.dataset.cursor = this.place!.side;
       else delete node.dataset.cursor;
     }
+    activate(this.on.pane.viewport, this.on.pane.live.get(row));
   }
 
   /** To the next line; a fold on the way opens at the end that is reached. */

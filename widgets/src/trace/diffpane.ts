@@ -17,7 +17,7 @@ export interface Rows {
 }
 
 export class Pane {
-  readonly viewport = el("div", "tk-rows", [], { role: "table" });
+  readonly viewport = el("div", "tk-rows", [], { role: "grid", "aria-readonly": "true" });
   readonly slider = el("div", "tk-slider", [el("div")], { "aria-hidden": "true" });
   readonly #pad = el("div", "tk-rows-pad", [], { role: "rowgroup" });
   readonly #live = new LiveRows(this.#pad, (index) => this.#draw(index));
@@ -30,6 +30,8 @@ export class Pane {
     signal: AbortSignal,
   ) {
     makeFocusable(this.viewport);
+    // what scrolls is a stop of its own otherwise
+    makeFocusable(this.slider, -1);
     this.viewport.append(this.#pad);
     onView(this.viewport, () => this.paint(), () => this.resize(), signal);
     this.viewport.addEventListener("wheel", (event) => this.#wheel(event), { passive: false, signal });

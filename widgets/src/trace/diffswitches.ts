@@ -2,12 +2,14 @@
 // The buttons that say how a diff is drawn, and the same as a text for the address of a page.
 import { el, group, setPressed, toggleButton } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
-import { CONTEXTS, type Settings } from "./difftext.ts";
+import { CONTEXTS, type Layout, type Settings } from "./difftext.ts";
 
 const FIRST: Settings = { layout: "split", context: 3, indents: true, renames: false };
 
 export class Switches {
   settings: Readonly<Settings> = FIRST;
+  /** How many columns there are until somebody chooses. */
+  #layout: Layout = FIRST.layout;
   readonly #unified = toggleButton("Unified", "One column (u)", () => this.toggle("unified"));
   readonly #indents = toggleButton("Indents", "Show lines of which only the indentation differs as such (w)", () => this.toggle("indents"));
   readonly #renames = toggleButton("Renames", "Fold lines that differ by renaming only (r)", () => this.toggle("renames"));
@@ -42,16 +44,19 @@ export class Switches {
   get words(): string[] {
     const { layout, context, indents, renames } = this.settings;
     return [
-      ...(layout === "unified" ? ["u"] : []),
+      ...(layout === this.#layout ? [] : [layout[0]!]),
       ...(context === FIRST.context ? [] : [contextWord(context)]),
       ...(indents ? [] : ["w"]),
       ...(renames ? ["r"] : []),
     ];
   }
 
-  static settings(words: ReadonlySet<string>): Settings {
+  /** What such words say; what they do not is as it is at first, which is one column where there is no room for two. */
+  read(words: ReadonlySet<string>, isNarrow: boolean): Settings {
+    this.#layout = isNarrow ? "unified" : FIRST.layout;
+    const layout = words.has("u") ? "unified" : words.has("s") ? "split" : this.#layout;
     const context = CONTEXTS.find((lines) => words.has(contextWord(lines))) ?? FIRST.context;
-    return { layout: words.has("u") ? "unified" : "split", context, indents: !words.has("w"), renames: words.has("r") };
+    return { layout, context, indents: !words.has("w"), renames: words.has("r") };
   }
 }
 

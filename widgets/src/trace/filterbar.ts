@@ -9,7 +9,13 @@ export class FilterBar {
   readonly tabs = el("div", "tk-tabs", [], { role: "tablist", "aria-label": "Phases" });
   readonly badges = el("div", "tk-badges", [], { role: "group", "aria-label": "What became of a step" });
 
-  constructor(private readonly narrow: (filter: Partial<Filter>) => void) {}
+  constructor(private readonly narrow: (filter: Partial<Filter>) => void) {
+    this.tabs.addEventListener("keydown", (event) => {
+      const { previousElementSibling, nextElementSibling } = document.activeElement!;
+      const tab = { ArrowLeft: previousElementSibling, ArrowRight: nextElementSibling }[event.key];
+      if (tab instanceof HTMLElement) tab.focus();
+    });
+  }
 
   /** Show the phases of some steps, the kinds of those in the chosen phase, and what is chosen. */
   show(steps: readonly Step[], { phase, badge }: Filter): void {
@@ -30,6 +36,7 @@ export class FilterBar {
   #tab(phase: string | undefined, count: number, isSelected: boolean): HTMLElement {
     const node = button(phase ?? "All", phase === undefined ? "All phases" : `Phase ${phase}`, () => this.narrow({ phase }), "tk-tab");
     node.setAttribute("role", "tab");
+    node.tabIndex = isSelected ? 0 : -1;
     node.setAttribute("aria-selected", String(isSelected));
     node.append(el("span", "tk-tab-count", [String(count)]));
     return node;
@@ -38,7 +45,7 @@ export class FilterBar {
   #badge(badge: Filter["badge"], sign: string, count: number, word: string, what: string, isPressed: boolean): HTMLElement {
     const node = button("", `${what}: ${count}`, () => this.narrow({ badge }), "tk-badge");
     if (sign) node.append(el("i", "tk-sign-of", [sign], { "aria-hidden": "true" }));
-    node.append(el("b", "", [String(count)]), ` ${word}`);
+    node.append(el("b", "", [String(count)]), el("span", "tk-badge-word", [` ${word}`]));
     setPressed(node, isPressed);
     return node;
   }

@@ -2,15 +2,12 @@
 // Many lines of one height to choose from, of which only those in view are in the page.
 import { el } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
-import { LiveRows, onView } from "./live.ts";
-
-let boxes = 0;
+import { activate, LiveRows, onView } from "./live.ts";
 
 export class Listbox {
   readonly element: HTMLElement;
   readonly pad: HTMLElement;
   readonly #live: LiveRows;
-  readonly #id = `tk-box-${++boxes}`;
   #count = 0;
 
   constructor(
@@ -26,7 +23,6 @@ export class Listbox {
     this.#live = new LiveRows(this.pad, (index) => {
       const node = draw(index);
       node.style.top = `${index * row}px`;
-      node.id = `${this.#id}-${index}`;
       return node;
     });
     makeFocusable(this.element);
@@ -59,8 +55,6 @@ export class Listbox {
 
   /** Say which line the keyboard is at. */
   activate(index: number): void {
-    const node = this.nodes.get(index);
-    if (node) this.element.setAttribute("aria-activedescendant", node.id);
-    else this.element.removeAttribute("aria-activedescendant");
+    activate(this.element, this.nodes.get(index));
   }
 }

@@ -4,7 +4,10 @@
 /** Rows that are kept in view beyond those that are, above and below. */
 const OVERSCAN = 8;
 
+let kinds = 0;
+
 export class LiveRows {
+  readonly #id = `tk-rows-${++kinds}`;
   readonly #nodes = new Map<number, HTMLElement>();
 
   constructor(
@@ -38,6 +41,7 @@ export class LiveRows {
     for (let index = first; index < stop; index++) {
       if (this.#nodes.has(index)) continue;
       const node = this.draw(index);
+      node.id = `${this.#id}-${index}`;
       (index < top ? above : below).append(node);
       this.#nodes.set(index, node);
     }
@@ -52,4 +56,10 @@ export function onView(view: HTMLElement, scrolled: () => void, resized: () => v
   const observer = new ResizeObserver(resized);
   observer.observe(view);
   signal.addEventListener("abort", () => observer.disconnect());
+}
+
+/** Say which of its rows the keyboard is at, of those in the page. */
+export function activate(view: HTMLElement, row: HTMLElement | undefined): void {
+  if (row) view.setAttribute("aria-activedescendant", row.id);
+  else view.removeAttribute("aria-activedescendant");
 }

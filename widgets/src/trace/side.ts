@@ -28,7 +28,7 @@ export class Side {
     this.#name.addEventListener("input", () => narrow({ name: this.#name.value }), { signal });
     this.#handle.addEventListener("pointerdown", (event) => this.#drag(event), { signal });
     this.#handle.addEventListener("dblclick", () => this.fold(), { signal });
-    this.element = el("aside", "tk-side", [el("div", "tk-side-head", [this.#name, this.#eventful]), this.list.element, this.#handle]);
+    this.element = el("aside", "tk-side", [el("div", "tk-side-head", [this.#name, this.#eventful]), this.list.element, this.#handle], { "aria-label": "List of passes" });
     const width = Number(recall("list-width"));
     if (width) this.#widen(width);
   }

@@ -74,7 +74,8 @@ export class State {
   set place({ p, run = 0, x, ab, b = false, k = -1, t, s }: Whereabouts) {
     const find = (index: number | undefined): Step | undefined => this.#steps.find((step) => step.begin.index === index && this.#runOf(step) === run);
     const { compiles } = this.journal;
-    this.filter = { ...EVERYTHING, compile: compiles[k]?.number, phase: t, badge: BADGES.find(({ name }) => name === s)?.name };
+    this.filter = { ...EVERYTHING, compile: compiles[k]?.number, badge: BADGES.find(({ name }) => name === s)?.name };
+    this.filter.phase = this.choosable.find(({ phase }) => phase === t)?.phase;
     this.isBlamed = b;
     this.against = find(x);
     this.step = find(p) ?? opening(this.listed) ?? this.#steps[0];

@@ -88,7 +88,7 @@ export class Viewer {
     };
     this.#header = new Header(journal, kernels, tools, signal);
     const fold = button("☰", "Fold the list away (s)", () => this.#side.fold(), "tk-plain");
-    const nav = el("nav", "tk-bar-of-filters", [fold, this.#filters.tabs, this.#filters.badges]);
+    const nav = el("nav", "tk-bar-of-filters", [fold, this.#filters.tabs, this.#filters.badges], { "aria-label": "What is listed" });
     const main = [this.#head.element, this.#finder.strip, this.#cards, this.#diff.element, this.#links.columns, this.#links.bar];
     this.#body.append(this.#side.element, el("div", "tk-main", main));
     this.root = el("section", "tk-panel tk-trace", [this.#header.element, nav, this.#body, this.#spoken, this.#toast, this.#paper]);
