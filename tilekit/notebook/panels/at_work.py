@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from tilekit.diag import KernelError, TilekitError
 from tilekit.events import PATCHED
 from tilekit.jit import durations, precheck
 from tilekit.jit.compare import Comparison
 from tilekit.jit.kernel import Kernel
+
+if TYPE_CHECKING:
+    from tilekit.notebook.panels.panel import EditPanel
 
 RUNS_EDIT = f"{PATCHED}: every call of this kernel runs the edit"
 
@@ -29,12 +32,6 @@ def stop() -> None:
         _at_work.stop()
 
 
-class Telling(Protocol):
-    """A panel with `status`, `comparison`, `verdict` and `busy`."""
-
-    def set_trait(self, name: str, value: object) -> None: ...
-
-
 class AtWork:
     """One panel of one kernel that compiles what a person edited; `settled` is called when a request is done."""
 
@@ -44,7 +41,7 @@ class AtWork:
         self._stopped = False
 
     @property
-    def panel(self) -> Telling:
+    def panel(self) -> EditPanel:
         raise NotImplementedError
 
     def stop(self) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import traitlets
 
-from tilekit.notebook.panels.panel import Panel, bundle
+from tilekit.notebook.panels.panel import EditPanel, bundle
 from tilekit.notebook.panels.steps import Steps
 
 
-class PassPanel(Panel):
+class PassPanel(EditPanel):
     """Holds what is shown, as the fragment of a page's address says it; hands over the journal when it is asked for.
 
     `edit(seq, text)` is called with what a person made of the tile IR after a step, `revert()` to end all such edits,
@@ -27,12 +27,6 @@ class PassPanel(Panel):
     view = traitlets.Unicode().tag(sync=True)
     # the steps, by their numbers, of which the text may be edited
     editable = traitlets.List().tag(sync=True)
-    # as those of the source panel
-    markers = traitlets.List().tag(sync=True)
-    status = traitlets.Unicode().tag(sync=True)
-    comparison = traitlets.Unicode().tag(sync=True)
-    verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
-    busy = traitlets.Enum(["", "compiling", "comparing"], default_value="").tag(sync=True)
 
     def __init__(
         self,
@@ -69,9 +63,9 @@ class PassPanel(Panel):
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         match content:
             case {"kind": "edit", "seq": int(seq), "text": str(text)} if self._edit is not None:
-                self._work(lambda edit=self._edit: edit(seq, text))
+                self.work(lambda edit=self._edit: edit(seq, text))
             case {"kind": "revert"} if self._revert is not None:
-                self._work(self._revert)
+                self.work(self._revert)
             case {"kind": "stop"} if self._stop is not None:
                 self._stop()
             case {"kind": "machine code"}:
@@ -86,11 +80,3 @@ class PassPanel(Panel):
         whole.packed  # noqa: B018  # it is made here, and not where it is shown
         if self.steps is steps:  # an edit may have come in between
             self.show_steps(whole)
-
-    def _work(self, begin: Callable[[], object]) -> None:
-        self.busy = "compiling"
-        try:
-            begin()
-        except BaseException:
-            self.busy = ""
-            raise

@@ -8,10 +8,10 @@ from typing import Any
 
 import traitlets
 
-from tilekit.notebook.panels.panel import Panel, bundle
+from tilekit.notebook.panels.panel import EditPanel, bundle
 
 
-class SourcePanel(Panel):
+class SourcePanel(EditPanel):
     """Holds the text, what the compiler said of it and how its result compares; tells who listens what a person asks.
 
     `recompile(text)`, `revert()`, `merge()` and `stop()` are called in whatever thread ipykernel gives a message, maybe
@@ -25,14 +25,8 @@ class SourcePanel(Panel):
     kernel = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)
     generated = traitlets.Unicode().tag(sync=True)
-    # dicts of line and column (from 1; 0: unknown), severity (error, warning, info) and message
-    markers = traitlets.List().tag(sync=True)
-    status = traitlets.Unicode().tag(sync=True)
-    comparison = traitlets.Unicode().tag(sync=True)
-    verdict = traitlets.Enum(["", "same", "differs", "failed"], default_value="").tag(sync=True)
     # whether there is an edit that gave way to another generated source, and can be brought together with it
     mergeable = traitlets.Bool().tag(sync=True)
-    busy = traitlets.Enum(["", "compiling", "comparing"], default_value="").tag(sync=True)
 
     def __init__(
         self,
@@ -65,9 +59,4 @@ class SourcePanel(Panel):
         if content["kind"] == "stop":
             self._asked["stop"](content)
             return
-        self.busy = "compiling"
-        try:
-            self._asked[content["kind"]](content)
-        except BaseException:
-            self.busy = ""
-            raise
+        self.work(lambda: self._asked[content["kind"]](content))
