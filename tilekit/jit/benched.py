@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tilekit.jit import durations
+from tilekit.jit import durations, summary
 from tilekit.jit.data_frame import load_pandas
 from tilekit.runtime import device
 from tilekit.runtime.benchmark import Timing
@@ -154,7 +154,7 @@ class Bench:
                     "size": row.size if row.number is None else row.number,
                     "program": row.name,
                     "ours": row.is_ours,
-                    "schedule": _schedule(row),
+                    "schedule": summary.named(row.schedule),
                     "seconds": row.seconds,
                     "low": None if row.timing is None else row.timing.low,
                     "high": None if row.timing is None else row.timing.high,
@@ -295,7 +295,7 @@ class Bench:
         texts = {
             "size": "" if before is not None and before.size == row.size else row.size,
             "program": row.name,
-            "schedule": _schedule(row),
+            "schedule": summary.named(row.schedule),
             "median": "–" if timing is None else durations.measured(timing.median),
             "rounds": "" if timing is None else durations.between(timing.low, timing.high, timing.median),
             "TFLOP/s": "" if row.tflops is None else _rate(row.tflops),
@@ -308,10 +308,6 @@ class Bench:
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-
-
-def _schedule(row: Row) -> str:
-    return ", ".join(f"{name}={value}" for name, value in row.schedule.items())
 
 
 def merged(conditions: Sequence[Conditions]) -> Conditions:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tilekit.events import CLEAN, PATCHED
 from tilekit.jit import durations
@@ -12,6 +13,11 @@ from tilekit.runtime.tensors import DeviceKind
 
 if TYPE_CHECKING:
     from tilekit.jit.kernel import Kernel
+
+
+def named(values: Mapping[str, Any]) -> str:
+    """A schedule, or whatever has names, as in a call."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def where(kernel: Kernel) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
+from tilekit.jit import summary
+
 if TYPE_CHECKING:
     from tilekit.jit.tuning.schedules import Row, Schedules
 
@@ -80,7 +82,7 @@ def _scale(rows: list[Row], schedules: Schedules) -> tuple[float, str]:
 
 
 def _name(row: Row, schedules: Schedules) -> str:
-    return ", ".join(f"{name}={row.schedule[name]}" for name in schedules.names)
+    return summary.named({name: row.schedule[name] for name in schedules.names})
 
 
 def _registers(row: Row) -> str:

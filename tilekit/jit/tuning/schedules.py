@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tilekit.diag.errors import TilekitError
+from tilekit.jit import summary
 from tilekit.jit.data_frame import load_pandas
 from tilekit.jit.tuning import table
 from tilekit.jit.tuning.space import Candidate, Measurement, Space, State
@@ -253,7 +254,7 @@ def of_space(space: Space, key: Key | None = None) -> Schedules:
     where = space.machine.target.name if space.unit == "s" else f"{space.machine.target.name} on the CPU"
     title = f"{space.instance.instance_name} · {where}"
     if chosen:
-        title += f" · {', '.join(f'{name}={value}' for name, value in chosen)}"
+        title += f" · {summary.named(dict(chosen))}"
     return Schedules(rows, title, space.unit, _varied([candidate.schedule for candidate in space.candidates]))
 
 

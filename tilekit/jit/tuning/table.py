@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from tilekit.cache import files, fingerprint
 from tilekit.cache.scripts import TABLE, ScriptFolder
 from tilekit.diag import errors
+from tilekit.jit import summary
 from tilekit.runtime import compiled, device
 from tilekit.runtime.tensors import DeviceKind
 
@@ -56,8 +57,7 @@ class Entry:
         return self.tried >= self.candidates
 
     def __str__(self) -> str:
-        key = ", ".join(f"{name}={value}" for name, value in self.key.items()) or "any call"
-        schedule = ", ".join(f"{name}={value}" for name, value in self.schedule.items())
+        key, schedule = summary.named(self.key) or "any call", summary.named(self.schedule)
         best = f"best of {self.tried}" + ("" if self.complete else f" of {self.candidates}")
         return f"{key}: {schedule} · {cost_words(self.cost, self.unit)}, {best}"
 
