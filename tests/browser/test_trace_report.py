@@ -447,13 +447,17 @@ def test_case_81_it_is_of_use_at_nine_hundred_pixels_and_on_paper(open_page, tra
 
 
 def test_where_there_is_little_room_the_list_stands_above_texts_of_one_column(open_page, traced):
-    compiles = [lambda sink: lower(sink, lines_of_ir(60, 6)) for _ in range(2)]
-    file, _ = traced(*compiles)
-    there = open_page(file, "#p=3", viewport={"width": 500, "height": 900})
+    file, _ = traced(
+        lambda sink: lower(sink, lines_of_ir(60, 6)), lambda sink: lower(sink, lines_of_ir(60, 6), fails_at=3)
+    )
+    there = open_page(file, viewport={"width": 500, "height": 900})
+    is_shown(there, 13)
     assert outside(there) == []
     side, main = (there.locator(part).bounding_box() for part in (".tk-side", ".tk-main"))
     assert side["width"] == main["width"] == 500
     assert side["y"] < main["y"]
+    shown, listed = (there.locator(part).bounding_box() for part in (".tk-pass[aria-selected=true]", ".tk-list"))
+    assert listed["y"] <= shown["y"] <= listed["y"] + listed["height"] - shown["height"]
     assert pressed(there, "One column (u)")
     assert "d=" not in fragment(there)
     there.keyboard.press("u")

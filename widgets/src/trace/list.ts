@@ -32,13 +32,11 @@ export class List {
     this.#box.lay(rows.length);
   }
 
-  /** Mark a row and bring it into view; only the list scrolls, never the notebook. */
+  /** Mark a row and bring it into view. */
   select(key: string): void {
     this.#selected = key;
     const at = this.#rows.findIndex((row) => row.key === key);
-    const { scrollTop, clientHeight } = this.element;
-    if (at >= 0 && !this.#box.isInView(at)) this.element.scrollTop = at * ROW < scrollTop ? (at - 1) * ROW : (at + 3) * ROW - clientHeight;
-    this.#box.paint();
+    this.#box.reveal(at);
     this.#box.nodes.forEach((node, index) => this.#mark(index, node));
     this.#box.activate(at);
   }

@@ -9,6 +9,10 @@ export class Listbox {
   readonly pad: HTMLElement;
   readonly #live: LiveRows;
   #count = 0;
+  /** Which line the keyboard is at, and whether it was in view when the view was so high. */
+  #active = -1;
+  #isSeen = false;
+  #height = 0;
 
   constructor(
     style: string,
@@ -26,8 +30,7 @@ export class Listbox {
       return node;
     });
     makeFocusable(this.element);
-    const paint = (): void => this.paint();
-    onView(this.element, paint, paint, signal);
+    onView(this.element, () => this.paint(), () => this.#resize(), signal);
   }
 
   /** The lines that are in the page, by their places among all. */
@@ -45,6 +48,8 @@ export class Listbox {
 
   paint(): void {
     const { scrollTop, clientHeight } = this.element;
+    // who hears of a scroll before the new size would take a line that is cut off for one that was left
+    if (clientHeight === this.#height) this.#isSeen = this.isInView(this.#active);
     this.#live.keep(Math.floor(scrollTop / this.row), Math.ceil((scrollTop + clientHeight) / this.row), this.#count);
   }
 
@@ -53,8 +58,25 @@ export class Listbox {
     return index * this.row >= scrollTop && (index + 1) * this.row <= scrollTop + clientHeight;
   }
 
+  /** Bring a line into view; nothing around scrolls, such as a notebook. */
+  reveal(index: number): void {
+    const { scrollTop, clientHeight } = this.element;
+    if (index >= 0 && !this.isInView(index)) this.element.scrollTop = index * this.row < scrollTop ? (index - 1) * this.row : (index + 3) * this.row - clientHeight;
+    this.paint();
+  }
+
+  /** What is in view stays there. */
+  #resize(): void {
+    if (this.#isSeen) this.reveal(this.#active);
+    this.#height = this.element.clientHeight;
+    this.paint();
+  }
+
   /** Say which line the keyboard is at. */
   activate(index: number): void {
+    this.#active = index;
+    this.#height = this.element.clientHeight;
+    this.#isSeen = this.isInView(index);
     activate(this.element, this.nodes.get(index));
   }
 }
