@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One JupyterLab and one Chromium for all browser tests; one page and one kernel for each test."""
+"""One JupyterLab and one Chromium for all browser tests; a notebook with its kernel for each test, or for a module."""
 
 from __future__ import annotations
 
 import pathlib
 import re
-import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,38 +41,92 @@ def artifact(request: pytest.FixtureRequest) -> Callable[[str], pathlib.Path]:
     return lambda suffix: ARTIFACTS / f"{name}-{suffix}"
 
 
-@pytest.fixture
-def open_notebook(
-    lab_server: lab.LabServer,
-    chromium: BrowserContext,
-    artifact: Callable[[str], pathlib.Path],
-    request: pytest.FixtureRequest,
-) -> Iterator[OpenNotebook]:
-    """Open a notebook file (a copy of it), or a notebook made of these cells, with a fresh kernel.
+@pytest.fixture(scope="session")
+def desk(lab_server: lab.LabServer, chromium: BrowserContext) -> lab.Desk:
+    return lab.Desk(lab_server, chromium)
 
-    When the test ends, nothing may have asked for anything outside this machine and no error may have reached the
+
+@pytest.fixture
+def look_back(
+    lab_server: lab.LabServer, artifact: Callable[[str], pathlib.Path], request: pytest.FixtureRequest
+) -> Callable[[list[lab.Notebook]], None]:
+    """For the end of a test: nothing may have asked for anything outside this machine and no error may have reached the
     page. A failing test leaves a screenshot and the console.
     """
-    notebook = lab.Notebook(chromium.new_page())
+
+    def look(notebooks: list[lab.Notebook]):
+        failed = any(report.failed for report in request.node.stash[REPORTS].values())
+        for notebook in notebooks:
+            notebook.is_spoiled = failed or bool(notebook.outside or notebook.errors)
+            if notebook.is_spoiled:
+                notebook.screenshot(artifact("failed.png"))
+                artifact("failed.txt").write_text(notebook.report() + "== server\n" + lab_server.log.read_text())
+        for notebook in notebooks:
+            assert not notebook.outside and not notebook.errors, notebook.report()
+
+    return look
+
+
+@pytest.fixture
+def open_notebook(desk: lab.Desk, look_back: Callable[[list[lab.Notebook]], None]) -> Iterator[OpenNotebook]:
+    """Open a notebook file (a copy of it), or a notebook made of these cells, with a fresh kernel."""
+    opened: list[lab.Notebook] = []
 
     def open_(what: pathlib.Path | list[str]) -> lab.Notebook:
-        if isinstance(what, list):
-            name = "cells.ipynb"
-            lab.write_notebook(lab_server.notebooks / name, what)
-        else:
-            name = what.name
-            shutil.copy(what, lab_server.notebooks / name)
-        notebook.open(lab_server, name)
-        return notebook
+        opened.append(desk.open(what))
+        return opened[-1]
 
     yield open_
-    is_clean = not notebook.outside and not notebook.errors
-    if not is_clean or any(report.failed for report in request.node.stash[REPORTS].values()):
-        notebook.screenshot(artifact("failed.png"))
-        artifact("failed.txt").write_text(notebook.report() + "== server\n" + lab_server.log.read_text())
-    notebook.page.close()
-    lab_server.reset()
-    assert is_clean, notebook.report()
+    try:
+        look_back(opened)
+    finally:
+        for notebook in opened:
+            desk.close(notebook)
+
+
+@dataclass
+class Shared:
+    """The notebook that the tests of a module share, once one of them has opened it."""
+
+    notebook: lab.Notebook | None = None
+
+
+@pytest.fixture(scope="module")
+def shared(desk: lab.Desk) -> Iterator[Shared]:
+    shared = Shared()
+    yield shared
+    if shared.notebook is not None:
+        desk.close(shared.notebook)
+
+
+@pytest.fixture
+def share_notebook(
+    desk: lab.Desk, shared: Shared, look_back: Callable[[list[lab.Notebook]], None]
+) -> Iterator[Callable[[list[str]], lab.Notebook]]:
+    """Put these cells into the notebook of this module in place of those that are there; its kernel goes on.
+
+    Where a test failed, the next one has another notebook.
+    """
+    taken: list[lab.Notebook] = []
+
+    def share(cells: list[str]) -> lab.Notebook:
+        if shared.notebook is None:
+            shared.notebook = desk.open(cells)
+        else:
+            shared.notebook.replace_cells(cells)
+        taken.append(shared.notebook)
+        return shared.notebook
+
+    yield share
+    try:
+        look_back(taken)
+    finally:
+        for notebook in taken:
+            if notebook.is_spoiled:
+                desk.close(notebook)
+                shared.notebook = None
+            else:
+                notebook.set_theme(lab.LIGHT)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ a clock: a slow machine takes longer, a fast one does not notice.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -100,11 +101,11 @@ class LabServer:
         with urllib.request.urlopen(urllib.request.Request(self.url + path, method=method), timeout=10) as answer:
             return answer.read()
 
-    def reset(self):
-        """End all kernels and forget what the page changed in the settings, such as the theme."""
+    def end(self, notebook: str):
+        """End the kernel of a notebook."""
         for session in json.loads(self.request("GET", "/api/sessions")):
-            self.request("DELETE", f"/api/sessions/{session['id']}")
-        write_settings(self.home / "settings")
+            if session["path"] == notebook:
+                self.request("DELETE", f"/api/sessions/{session['id']}")
 
 
 @contextlib.contextmanager
@@ -213,6 +214,8 @@ class Notebook:
 
     def __init__(self, page: Page):
         self.page = page
+        self.name = ""
+        self.is_spoiled = False
         self.outside: list[str] = []
         self.errors: list[str] = []
         self.console: list[str] = []
@@ -227,13 +230,42 @@ class Notebook:
             self.outside.append(url)
 
     def open(self, server: LabServer, name: str):
-        self.page.goto(f"{server.url}/doc/tree/{name}?reset", wait_until="domcontentloaded")
+        """Load JupyterLab with a notebook, or open the notebook where JupyterLab is loaded."""
+        self.name = name
+        if self.page.url.startswith(server.url):
+            open_ = "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => {})"
+            self.page.evaluate(open_, name)
+        else:
+            self.page.goto(f"{server.url}/doc/tree/{name}?reset", wait_until="domcontentloaded")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
         self.page.wait_for_function(
             """() => {
                 const panel = window.jupyterapp?.shell.currentWidget;
-                return panel?.context.isReady && panel.sessionContext.session?.kernel?.status === 'idle';
+                return panel?.context?.isReady && panel.sessionContext.session?.kernel?.status === 'idle';
             }"""
+        )
+
+    def close(self):
+        """Take the notebook off the page, whatever was not saved."""
+        self.set_theme(LIGHT)
+        self.page.evaluate("() => jupyterapp.shell.currentWidget.dispose()")
+        self.page.wait_for_selector(".jp-NotebookPanel", state="detached")
+        # JupyterLab complains where it is closed while it still asks something of its kernel
+        self.errors.clear()
+        self.console.clear()
+
+    def replace_cells(self, sources: list[str]):
+        """Take the cells out, and put in others."""
+        self.page.evaluate(
+            """sources => {
+                const model = jupyterapp.shell.currentWidget.content.model.sharedModel;
+                model.transact(() => {
+                    model.deleteCellRange(0, model.cells.length);
+                    model.insertCells(0, sources.map(source => ({ cell_type: 'code', source })));
+                });
+                jupyterapp.shell.currentWidget.content.activeCellIndex = 0;
+            }""",
+            sources,
         )
 
     def run_all(self, *, may_fail: bool = False) -> list[Cell]:
@@ -260,6 +292,17 @@ class Notebook:
             raise AssertionError(f"this cell failed:\n{bad[0].source}\n---\n{bad[0].text}")
         return cells
 
+    def tell(self, code: str):
+        """Run something in the kernel that is in no cell."""
+        answer = self.page.evaluate(
+            """async code => {
+                const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;
+                return (await kernel.requestExecute({ code }).done).content;
+            }""",
+            code,
+        )
+        assert answer["status"] == "ok", answer
+
     def cells(self) -> list[Cell]:
         read = self.page.evaluate(
             """() => window.jupyterapp.shell.currentWidget.content.widgets
@@ -276,8 +319,12 @@ class Notebook:
 
     def set_theme(self, name: str):
         """Switch to LIGHT or DARK without a reload."""
+        if self.page.evaluate("() => document.body.dataset.jpThemeName") == name:
+            return
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
+        # JupyterLab cannot bear another change while its splash fades
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
     def screenshot(self, file: pathlib.Path):
         """Paint the whole notebook, from its first cell to its last, into a PNG file."""
@@ -297,6 +344,42 @@ class Notebook:
     def report(self) -> str:
         parts = {"page errors": self.errors, "requests to the outside": self.outside, "console": self.console}
         return "\n".join(f"== {title}\n" + "\n".join(lines) + "\n" for title, lines in parts.items())
+
+
+class Desk:
+    """JupyterLab in the browser, where notebooks are opened and closed.
+
+    It takes seconds to load. So a page from which a notebook was closed is where the next one is opened, unless
+    something went wrong there.
+    """
+
+    def __init__(self, server: LabServer, browser: BrowserContext):
+        self._server = server
+        self._browser = browser
+        self._free: list[Notebook] = []
+        self._numbers = itertools.count(1)
+
+    def open(self, what: pathlib.Path | list[str]) -> Notebook:
+        """Open a copy of a notebook file, or a notebook made of these cells, with a folder and a kernel of its own."""
+        folder = self._server.notebooks / str(next(self._numbers))
+        folder.mkdir()
+        if isinstance(what, list):
+            file = folder / "cells.ipynb"
+            write_notebook(file, what)
+        else:
+            file = pathlib.Path(shutil.copy(what, folder))
+        notebook = self._free.pop() if self._free else Notebook(self._browser.new_page())
+        notebook.open(self._server, str(file.relative_to(self._server.notebooks)))
+        return notebook
+
+    def close(self, notebook: Notebook):
+        if notebook.is_spoiled:
+            notebook.page.close()
+            write_settings(self._server.home / "settings")  # the page may have changed the theme
+        else:
+            notebook.close()
+            self._free.append(notebook)
+        self._server.end(notebook.name)
 
 
 def write_notebook(file: pathlib.Path, cells: list[str]):
