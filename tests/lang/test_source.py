@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import tilekit
 from tests.lang.cells import cell, function_of
+from tilekit import Script, float32, int32
 from tilekit.diag import LanguageError
 from tilekit.ir.inst import Instruction
 from tilekit.ir.text import printer
@@ -273,3 +275,33 @@ def test_every_function_of_a_module_is_found(module):
         read = source.read(function)
         assert read.node.name == function.__name__
         assert linecache.getline(path, read.node.lineno).strip().startswith("def ")
+
+
+def test_every_schedule_finds_what_the_text_of_a_function_says(monkeypatch):
+    walked = []
+    walk = ast.walk
+    monkeypatch.setattr(ast, "walk", lambda node: walked.append(node) or walk(node))
+
+    @tilekit.autotune("block", [32, 64])
+    class Doubling(Script):
+        def __init__(self, block: int):
+            super().__init__()
+            self.block = block
+
+        def __call__(self, n: int32, out: ~float32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 1
+            total = self.register_tensor(dtype=float32, shape=[self.block], init=1.0)
+            for i in self.range(n):
+                if i % 2 == 0:
+                    total = total + total
+            view = self.global_view(out, dtype=float32, shape=[self.block])
+            self.store_global(view, total, offsets=[0])
+
+    instance = Doubling()._jit_instance_for(3, tilekit.spec(float32, [64]))
+    counts = []
+    for number in range(2):
+        walked.clear()
+        assert "total" in instance.transpile(number).text
+        counts.append(len(walked))
+    assert counts[0] > 0 and counts[1] == 0

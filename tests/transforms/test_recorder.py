@@ -57,7 +57,7 @@ def test_a_test_that_cannot_be_written_is_told(recorded, path):
 
 
 def test_nothing_is_printed_before_somebody_looks(monkeypatch):
-    monkeypatch.setattr("tilekit.ir.text.printer.print_function", lambda func: pytest.fail("printed"))
+    monkeypatch.setattr("tilekit.ir.text.printer.print_lines", lambda func: pytest.fail("printed"))
     run_passes(parser.parse_program(VECTOR_ADD.read_text()), get_default_passes(), Recorder())
 
 

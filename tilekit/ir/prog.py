@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from tilekit.ir.text import printer
 from tilekit.ir.text.printer import Printed
 from tilekit.lowir.scalar import Var
 
-_BETWEEN = "\n\n\n"
+_LINES_BETWEEN = 2
 
 
 class frozendict(dict[str, Function]):
@@ -72,13 +72,17 @@ class Program(Node):
 
     @cached_property
     def _text(self) -> str:
-        return _BETWEEN.join(printer.print_function(func) for func in self)
+        return "\n".join(text for text, _ in self._lines)
 
     def lines(self) -> list[Printed]:
         """The lines of the program's text, each with what it prints."""
+        return list(self._lines)
+
+    @cached_property
+    def _lines(self) -> Sequence[Printed]:
         found: list[Printed] = []
         for func in self:
-            between = _BETWEEN.count("\n") - 1 if found else 0
+            between = _LINES_BETWEEN if found else 0
             found += [*[("", None)] * between, *printer.print_lines(func)]
         return found
 

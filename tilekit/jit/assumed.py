@@ -34,8 +34,8 @@ def of_program(program: Program) -> tuple[Assumption, ...] | None:
     """What every run of a program assumes of its parameters; None if some of it needs more than whole numbers."""
     find = importlib.import_module("tilekit.ir.tools.assumptions").conditions
     found: list[tuple[str, Span | None]] | None = find(program.function)
-    if found is None:
-        return None
+    if not found:
+        return None if found is None else ()
     spans = program.line_spans()
     return tuple(Assumption(condition, spans.index(span)) for condition, span in found)
 

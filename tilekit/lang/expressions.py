@@ -38,9 +38,9 @@ class Expressions:
         self.bindings = Bindings(kernel, builder)
         self.regions = Regions(self.bindings)
         # names that `:=` rebinds somewhere in the present statement: whoever reads them may be overtaken
-        self.walruses: set[str] = set()
+        self.walruses: frozenset[str] = frozenset()
         # names called in the present statement, and attributes in it: one of them may be a method that sets attributes
-        self.mentioned: set[str] = set()
+        self.mentioned: frozenset[str] = frozenset()
         # whether an instruction takes what is evaluated now, before any name in it can change
         self.is_consumed = False
 

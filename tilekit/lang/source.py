@@ -7,7 +7,7 @@ import ast
 import inspect
 import linecache
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType, FunctionType
@@ -41,6 +41,11 @@ class FunctionSource:
         """The place of every node in the function, in an order that only its meaning decides; its name comes first."""
         parts = (part for part in ast.walk(self.node) if isinstance(part, (ast.expr, ast.stmt, ast.arg)))
         return (self.header, *map(self.span, parts))
+
+    @cached_property
+    def numbers(self) -> Mapping[Span, int]:
+        """The number of each place among `places`: the first, where nodes share one."""
+        return {place: number for number, place in reversed(list(enumerate(self.places)))}
 
     @cached_property
     def local_names(self) -> frozenset[str]:

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Scope: TypeAlias = "ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp"
+
+# every schedule of a script asks the same of the same nodes, which nobody changes once their function is read
+_remembered = functools.lru_cache(4096)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ class _BoundNames(ast.NodeVisitor):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope
 
 
-def walruses(node: ast.stmt) -> set[str]:
+@_remembered
+def walruses(node: ast.stmt) -> frozenset[str]:
     """The names that `:=` binds in a statement, without the statements inside of it."""
     found: set[str] = set()
     waiting: list[ast.AST] = [node]
@@ -74,10 +79,11 @@ def walruses(node: ast.stmt) -> set[str]:
         if isinstance(part, ast.NamedExpr):
             found.add(part.target.id)
         waiting.extend(child for child in ast.iter_child_nodes(part) if not isinstance(child, ast.stmt))
-    return found
+    return frozenset(found)
 
 
-def mentioned(node: ast.stmt) -> set[str]:
+@_remembered
+def mentioned(node: ast.stmt) -> frozenset[str]:
     """The names that are called in a statement and the attributes in it, without the statements inside of it."""
     found: set[str] = set()
     waiting: list[ast.AST] = [node]
@@ -88,7 +94,7 @@ def mentioned(node: ast.stmt) -> set[str]:
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             found.add(part.func.id)
         waiting.extend(child for child in ast.iter_child_nodes(part) if not isinstance(child, ast.stmt))
-    return found
+    return frozenset(found)
 
 
 # --------------------------------------------------------------------------------------------------------------- reads
@@ -96,15 +102,24 @@ def mentioned(node: ast.stmt) -> set[str]:
 
 def reads(node: ast.AST, name: str) -> bool:
     """Whether the value of `name` may be asked for in `node`."""
-    return any(True for _ in _uses(node, name))
+    return name in _uses(node)
 
 
-def _uses(node: ast.AST, name: str) -> Iterable[ast.Name]:
+@_remembered
+def _uses(node: ast.AST) -> Mapping[str, Sequence[ast.Name]]:
+    """Where the value of each name may be asked for in `node`."""
+    found: dict[str, list[ast.Name]] = {}
     for part in ast.walk(node):
-        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
-            yield part
-        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
-            yield part.target
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            found.setdefault(part.id, []).append(part)
+        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            found.setdefault(part.target.id, []).append(part.target)
+    return found
+
+
+@_remembered
+def _lambdas(function: ast.FunctionDef) -> Sequence[ast.Lambda]:
+    return [part for part in ast.walk(function) if isinstance(part, ast.Lambda)]
 
 
 def reads_outside(nodes: Sequence[ast.stmt], name: str) -> bool:
@@ -152,11 +167,11 @@ def is_read_later(function: ast.FunctionDef, region: ast.AST, loop: ast.stmt | N
 
     A lambda may be called anywhere.
     """
-    if any(isinstance(part, ast.Lambda) and reads(part, name) for part in ast.walk(function)):
+    if any(reads(part, name) for part in _lambdas(function)):
         return True
     if loop is not None and any(reads(head, name) for head in _heads(region)):
         return True
-    for use in _uses(function, name):
+    for use in _uses(function).get(name, ()):
         if _inside(use, region):
             continue
         if _start(use) >= _end(region) or (loop is not None and _inside(use, loop)):
