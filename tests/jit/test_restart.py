@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from tests.caches import new_cache
-from tests.conftest import has_gpu
 from tests.promises.processes import Copy
 
 SCRIPT = """
@@ -95,6 +94,5 @@ def test_a_cached_kernel_on_the_cpu_starts_its_worker_and_no_more(compiler):
     assert run(compiler, "cpu")["cached"] == [False, False]
     again = run(compiler, "cpu")
     assert (again["cached"], again["compiler"]) == ([True, True], [])
-    asks_version, worker = again["forks"][-2:]  # the binding of a GPU's driver, where one is, may start others
+    asks_version, worker = again["forks"]
     assert "python" not in asks_version and "python" in worker
-    assert len(again["forks"]) == 2 or has_gpu(), again["forks"]

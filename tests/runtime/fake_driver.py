@@ -51,6 +51,9 @@ class FakeDriver:
         status = self.answers.get(call, CUresult.CUDA_SUCCESS)
         return (status, *values)
 
+    def cuGetErrorName(self, status: int) -> tuple[Any, ...]:
+        return CUresult.CUDA_SUCCESS, self.CUresult(status).name.encode()
+
     def cuGetErrorString(self, status: int) -> tuple[Any, ...]:
         return CUresult.CUDA_SUCCESS, {700: b"an illegal memory access was encountered"}.get(status, b"it went wrong")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Survey:
 def survey() -> Survey:
     """Ask the driver, once per process."""
     api = driver.binding()
-    return Survey() if api is None else look(api, _release())
+    return Survey() if api is None else look(api, _release)
 
 
 def require() -> Survey:
@@ -66,15 +67,15 @@ def require() -> Survey:
     return found
 
 
-def look(api: Any, release: str | None = None) -> Survey:
-    """Ask this driver API; `release` is the driver's own version, if known."""
+def look(api: Any, release: Callable[[], str | None] = lambda: None) -> Survey:
+    """Ask this driver API; `release` says the driver's own version, if it is known, and is asked for an old one."""
     try:
         number = driver.check(api, "cuDriverGetVersion", api.cuDriverGetVersion())
         cuda = (number // 1000, number % 1000 // 10)
         if number == 0:
             return Survey()  # the library is there and no driver behind it
         if cuda < NEEDED_CUDA:
-            return Survey(cuda, problem=too_old(cuda, release))
+            return Survey(cuda, problem=too_old(cuda, release()))
         driver.check(api, "cuInit", api.cuInit(0))
         count = driver.check(api, "cuDeviceGetCount", api.cuDeviceGetCount())
         return Survey(cuda, tuple(_describe(api, index) for index in range(count)))
