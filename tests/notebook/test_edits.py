@@ -8,7 +8,7 @@ import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.events import Stage
-from tilekit.jit import observer
+from tilekit.jit import observer, session
 from tilekit.notebook.edits import NotebookEdits, TileText
 
 
@@ -40,7 +40,11 @@ def run_cell(factor: float = 2.0):
             x = self.load_global(g, offsets=[0], shape=[128])
             self.store_global(g, x * factor, offsets=[0])
 
-    handle = Times()
+    session.begin_cell()
+    return ran(Times())
+
+
+def ran(handle):
     x = torch.ones(100)
     handle(100, x)
     return handle.last, float(x[0])
@@ -84,6 +88,29 @@ def test_a_changed_cell_with_an_edit_is_a_conflict_and_the_edit_is_kept(edits, c
     assert (value, again.patched, again.edit_state) == (3.0, False, "CONFLICT")
     assert [path.read_text() for path in cache.rglob("codegen.cpp.bak")] == [typed]
     assert any("CONFLICT" in line for line in edits.remarks(again))
+
+
+def test_an_edit_of_a_class_is_none_of_another_that_the_same_cell_makes(edits):
+    def scaling(factor):
+        class Scaling(tilus.Script):
+            def __call__(self, n: int32, x_ptr: ~float32):
+                self.attrs.blocks = [1]
+                self.attrs.warps = 4
+                g = self.global_view(x_ptr, dtype=float32, shape=[n])
+                self.store_global(g, self.load_global(g, offsets=[0], shape=[128]) * factor, offsets=[0])
+
+        return Scaling()
+
+    def cell():
+        session.begin_cell()
+        return [ran(scaling(factor)) for factor in (2.0, 3.0)]
+
+    (first, _), (second, _) = cell()
+    edit(edits, first, "2.0f", "7.0f")
+    assert [value for _, value in cell()] == [7.0, 3.0]
+    edit(edits, second, "3.0f", "8.0f")
+    for _ in range(2):
+        assert [(value, kernel.edit_state) for kernel, value in cell()] == [(7.0, "PATCHED"), (8.0, "PATCHED")]
 
 
 def test_a_cell_changed_to_what_the_edit_said_is_in_sync(edits):

@@ -204,7 +204,7 @@ class JitInstance:
         found = self.specialized(number, restart)
         if not isinstance(found, Specialized):
             raise found.error
-        kernel = compiling.build(self._identity(schedule, machine), found, schedule, machine, self.sources)
+        kernel = compiling.build(self._identity(schedule, machine, restart), found, schedule, machine, self.sources)
         kernel.table = lambda: self.table(machine)
         self._record(kernel, number, restart)
         kernel.record = functools.partial(self._record_again, kernel, number, restart)
@@ -295,11 +295,12 @@ class JitInstance:
             "transpiled in every process because": restart.untracked,
         }
 
-    def _identity(self, schedule: Mapping[str, Any], machine: Machine) -> Identity:
+    def _identity(self, schedule: Mapping[str, Any], machine: Machine, restart: Restart) -> Identity:
         specialization = f"{self.instance_name}({_shown(schedule)})"
         if machine.pipeline is not None:  # an edit of a kernel without its passes is none of this one
             specialization += f" with {machine.pipeline}"
-        return Identity(self.script_cls.__name__, specialization, machine.target.name, machine.device.kind.value)
+        where = machine.target.name, machine.device.kind.value
+        return Identity(self.script_cls.__name__, specialization, *where, restart.enclosed)
 
     def require_program(self, config: Config | None = None) -> None:
         """Raise what is wrong if no schedule gives a program; nothing is compiled."""

@@ -43,12 +43,16 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """Which kernel is compiled, in words that a changed body does not change."""
+    """Which kernel is compiled, in words that a changed body does not change.
+
+    `enclosed` tells classes of one name apart by what the function that made them gave each; empty if that is nothing.
+    """
 
     script: str
     specialization: str
     target: str
     device: str
+    enclosed: str = ""
 
 
 # gives a sink that wants to hear of the compile of a kernel, or None

@@ -153,6 +153,12 @@ class Restart:
     inputs: Mapping[str, str]
     untracked: str | None = None
 
+    @property
+    def enclosed(self) -> str:
+        """A key of what its functions found in the functions that they were written in; empty if that is nothing."""
+        found = {name: text for name, text in self.inputs.items() if name.startswith(dependencies.ENCLOSED)}
+        return key_of(found) if found else ""
+
     def load(
         self, number: int, transpile: Callable[[], Specialized | FailedSchedule] | None = None
     ) -> Specialized | FailedSchedule | None:

@@ -71,6 +71,8 @@ _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
 _CACHED: type = type(functools.cache(len))
 # for each of those, what its function led to when it remembered nothing
 _named_while_empty: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# how the parts begin that a function has from the one that it was written in
+ENCLOSED = "closure value"
 _ASKS_FOR_GPU = "get_device_properties"
 _LARGEST_ARRAY = 1 << 20
 
@@ -306,12 +308,13 @@ class _Walk:
         if isinstance(value, ModuleType):
             return " ".join(self._of_module(value, way, place) for way in said.ways.get(name, [()]))
         text = self.value(value, f"{name} in {place}")
-        if not isinstance(value, (FunctionType, type)):
+        has_own_part = isinstance(value, (FunctionType, type))
+        if kind == ENCLOSED or not has_own_part:
             home = function.__globals__ if kind == "global" else function.__closure__
             label = self._labels.setdefault((id(home), name), self._free(f"{kind} {name}"))
             self._held.append(home)
             self.found.parts[label] = text
-            text = label
+            text = text if has_own_part else label
         return f"{name} {text}"
 
     def _of_module(self, module: ModuleType, way: tuple[str, ...], place: str) -> str:
@@ -480,7 +483,7 @@ def _lookup(function: FunctionType, name: str) -> tuple[str, Any]:
     if name in function.__code__.co_freevars:
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
         try:
-            return "closure value", cell.cell_contents
+            return ENCLOSED, cell.cell_contents
         except ValueError:
             return "unbound", None
     if name in function.__globals__:

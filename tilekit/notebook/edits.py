@@ -18,6 +18,7 @@ from tilekit.jit import observer
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import naming, settings
+from tilekit.tools.lower_trace.apart import Apart
 from tilekit.tools.lower_trace.edit_sink import EditSink
 from tilekit.tools.lower_trace.edit_table import Tag
 from tilekit.tools.lower_trace.edits import EditFolder, folder_name, safe_name
@@ -38,6 +39,7 @@ class NotebookEdits:
 
     def __init__(self) -> None:
         self._sinks: dict[Identity, EditSink] = {}
+        self._apart = Apart(lambda kernel: _folder(kernel).path.is_dir())
 
     def open(self) -> None:
         observer.listen(self.sink)
@@ -47,7 +49,7 @@ class NotebookEdits:
 
     def sink(self, kernel: Identity) -> Sink | None:
         """Who answers the generated source of this kernel with its edit; nobody, if it was never edited."""
-        own, traced = _folder(kernel), _traced_folder(kernel)
+        own, traced = self._folder(kernel), _traced_folder(kernel)
         self._sinks.pop(kernel, None)
         if not own.path.is_dir():
             return None
@@ -92,7 +94,7 @@ class NotebookEdits:
         """The edit that gave way when this kernel was compiled, brought together with what was generated then."""
         if kernel.edit_state != Tag.CONFLICT.value:
             return None
-        return (_traced_folder(kernel.identity) or _folder(kernel.identity)).merged()
+        return (_traced_folder(kernel.identity) or self._folder(kernel.identity)).merged()
 
     def remarks(self, kernel: Kernel) -> tuple[str, ...]:
         """What became of the edit when this kernel was compiled."""
@@ -101,7 +103,10 @@ class NotebookEdits:
 
     def _folders(self, kernel: Identity) -> list[EditFolder]:
         traced = _traced_folder(kernel)
-        return [_folder(kernel), *([] if traced is None else [traced])]
+        return [self._folder(kernel), *([] if traced is None else [traced])]
+
+    def _folder(self, kernel: Identity) -> EditFolder:
+        return _folder(self._apart.known_as(kernel))
 
 
 def _folder(kernel: Identity) -> EditFolder:

@@ -10,7 +10,7 @@ import tilekit as tilus
 from tests.caches import new_cache
 from tilekit import config, float32, int32
 from tilekit.diag import KernelError
-from tilekit.jit import observer
+from tilekit.jit import observer, session
 from tilekit.jit.kernel import Kernel
 from tilekit.notebook.edits import NotebookEdits
 from tilekit.notebook.panels import at_work
@@ -302,6 +302,7 @@ def scaled(factor: float):
             g = self.global_view(x_ptr, dtype=float32, shape=[n])
             self.store_global(g, self.load_global(g, offsets=[0], shape=[128]) * factor, offsets=[0])
 
+    session.begin_cell()
     handle = Scaled()
     handle(100, ONES)
     return handle

@@ -4,7 +4,7 @@
 import contextlib
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -216,6 +216,64 @@ def test_case_48_an_edit_of_one_kernel_is_none_of_another(trace: Trace) -> None:
         assert (first[1], first[0].edit_state) == (2.0, "clean")
         assert (second[1], second[0].edit_state) == (7.0, "PATCHED")
         assert trace.said == [f"PATCHED from {file}"]
+
+
+@pytest.mark.parametrize("policy", list(Policy), ids=lambda policy: policy.value)
+def test_an_edit_of_a_class_is_none_of_one_that_encloses_another_value(trace: Trace, policy: Policy) -> None:
+    trace.policy = policy
+    run_factors(trace, [2.0, 3.0])
+    (beside,) = trace.root.glob("Times-*/codegen.cpp")
+    first, second = random.sample(range(4, 90), 2)
+    edit(trace.working, "2.0f", f"{first}.0f")
+    assert run_factors(trace, [2.0, 3.0]) == {2.0: first, 3.0: 3.0}
+    edit(beside, "3.0f", f"{second}.0f")
+    for factors in ([2.0, 3.0], [3.0, 2.0], [3.0], [3.0, 2.0, 4.0]):
+        expected = {2.0: first, 3.0: second, 4.0: 4.0}
+        assert run_factors(trace, factors) == {factor: expected[factor] for factor in factors}
+    assert not list(trace.root.rglob("*.bak"))
+
+
+def test_an_edit_of_a_class_is_none_of_one_that_encloses_another_function(trace: Trace) -> None:
+    def two() -> float:
+        return 2.0
+
+    def three() -> float:
+        return 3.0
+
+    def both() -> list[float]:
+        values = list[float]()
+        with trace.on():
+            for factor in (two, three):
+                x = torch.ones(100)
+                asking(factor)(100, x)
+                values.append(float(x[0]))
+        return values
+
+    assert both() == [2.0, 3.0]
+    edit(trace.working, "2.0f", "7.0f")
+    assert both() == both() == [7.0, 3.0]
+
+
+def asking(factor: Callable[[], float]) -> tilekit.InstantiatedScript:
+    class Asking(tilekit.Script):
+        def __call__(self, n: int32, x_ptr: ~float32):
+            self.attrs.blocks = [1]
+            self.attrs.warps = 4
+            g = self.global_view(x_ptr, dtype=float32, shape=[n])
+            self.store_global(g, self.load_global(g, offsets=[0], shape=[128]) * factor(), offsets=[0])
+
+    return Asking()
+
+
+def run_factors(trace: Trace, factors: list[float]) -> dict[float, float]:
+    """What classes of one name make of 1 in one run, by what each encloses."""
+    found = dict[float, float]()
+    with trace.on():
+        for factor in factors:
+            x = torch.ones(100)
+            times(factor)(100, x)
+            found[factor] = float(x[0])
+    return found
 
 
 def run_both(trace: Trace, names: list[str]) -> list[tuple[Kernel, float]]:

@@ -24,6 +24,7 @@ from tilekit.diag import CodegenError, TilekitError
 from tilekit.events import CLEAN
 from tilekit.jit.observer import Identity
 from tilekit.tools.lower_trace import edit_table, files
+from tilekit.tools.lower_trace.apart import Apart
 from tilekit.tools.lower_trace.edit_messages import Names, messages_of
 from tilekit.tools.lower_trace.edit_table import Found, Judge, Plan, Policy, State, Tag
 from tilekit.tools.lower_trace.files import Readable
@@ -308,7 +309,7 @@ class EditFolder:
 
 def folder_name(kernel: Identity) -> str:
     """The name of the folder of a kernel; its text has no say in it, so the folder stays when the text changes."""
-    key8 = hashlib.sha256(json.dumps(asdict(kernel)).encode()).hexdigest()[:8]
+    key8 = hashlib.sha256(json.dumps(_words(kernel)).encode()).hexdigest()[:8]
     return f"{safe_name(kernel.script)}-{key8}"
 
 
@@ -324,10 +325,14 @@ class EditStore:
         self.working = working
         self._claim = self.root / (".kernel.json" if working == WORKING else f".{working}.kernel.json")
         self._first: Identity | None = None
+        self._apart = Apart(lambda kernel: (self.root / folder_name(kernel)).is_dir())
         self._lock = threading.Lock()
 
     def folder(self, kernel: Identity) -> EditFolder:
         """Where the files of this kernel are."""
+        kernel = self._apart.known_as(kernel)
+        if kernel.enclosed:
+            return EditFolder(self.root / folder_name(kernel), self.working)
         with self._lock:
             self._first = self._first or kernel
             is_first = self._first == kernel
@@ -362,8 +367,13 @@ def safe_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name).lstrip(".-")[:60] or "kernel"
 
 
+def _words(kernel: Identity) -> dict[str, str]:
+    words = asdict(kernel)
+    return words if kernel.enclosed else {name: word for name, word in words.items() if name != "enclosed"}
+
+
 def _to_json(kernel: Identity) -> bytes:
-    return (json.dumps(asdict(kernel), indent=2) + "\n").encode()
+    return (json.dumps(_words(kernel), indent=2) + "\n").encode()
 
 
 def _is_claim(content: files.Content) -> bool:
@@ -371,4 +381,4 @@ def _is_claim(content: files.Content) -> bool:
         found = json.loads(content.text) if isinstance(content, Readable) else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.keys() == {each.name for each in fields(Identity)}
+    return isinstance(found, dict) and found.keys() == {each.name for each in fields(Identity)} - {"enclosed"}
