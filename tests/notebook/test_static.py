@@ -10,6 +10,7 @@ import pytest
 
 from tests.notebook.cells import CALL, VECTOR_ADD, Notebook
 from tilekit.events import Stage
+from tilekit.jit import tables
 from tilekit.notebook import static
 from tilekit.notebook.static import Row, changed_rows
 from tilekit.runtime.launch import COUNTERS, LaunchStats
@@ -62,7 +63,7 @@ def test_a_kernel_opens_to_what_its_last_run_counted(notebook: Notebook):
     ran = notebook.ran(f"%%tilus\n{VECTOR_ADD}{CALL}add.last")
     counted = ran.value.last_run.counted
     assert counted.startswith("4 blocks, 256 threads")
-    assert f'<b>last run</b> <span style="{static._MUTED}">{counted}</span>' in ran.html
+    assert f"<b>last run</b> {tables.muted(counted)}" in ran.html
     counters = {**dict.fromkeys(COUNTERS, 0), "blocks": 1200, "shared_bytes": 64}
     assert LaunchStats(counters=counters).counted == (
         "1,200 blocks, 64 bytes of shared memory accessed, 0 bank conflicts"

@@ -9,11 +9,11 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tilekit.jit import durations, summary
+from tilekit.jit import durations, summary, tables
 from tilekit.jit.data_frame import load_pandas
+from tilekit.jit.tables import ALARM, CELL, RULE
 from tilekit.runtime import device
 from tilekit.runtime.benchmark import Timing
 from tilekit.runtime.conditions import Conditions
@@ -29,15 +29,6 @@ _PACKAGES = ("numpy", "torch", "triton", "cuda-bindings", "nvidia-cuda-nvrtc")
 _SIMULATED = "these are times of the CPU simulator, copies to it included: they say nothing about a GPU"
 _EVALUATED = "these are times of the NumPy evaluator, for want of a C++ compiler: they say nothing about a GPU"
 
-_FONT = (
-    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
-    "font-variant-numeric:tabular-nums"
-)
-_MUTED = "color:var(--jp-ui-font-color2,#757575)"
-_ALARM = "color:var(--jp-error-color1,#d32f2f)"
-_LINE = "var(--jp-border-color2,#e0e0e0)"
-_CELL = "padding:0 14px 0 0;border:0;background:none;font:inherit;white-space:nowrap;vertical-align:top"
-_BAR = "display:inline-block;height:7px;border-radius:2px"
 _OURS, _THEIRS = "background:var(--jp-brand-color1,#1976d2)", "background:rgba(128,128,128,.45)"
 
 
@@ -219,53 +210,29 @@ class Bench:
 
     def __repr__(self) -> str:
         header, aligns = self._header()
-        lines = [
-            header,
-            *(self._cells(row, before) for row, before in zip(self.rows, [None, *self.rows], strict=False)),
-        ]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-
-        def joined(line: Sequence[str]) -> str:
-            padded = zip(line, widths, aligns, strict=True)
-            return "  ".join(
-                text.rjust(width) if align == "right" else text.ljust(width) for text, width, align in padded
-            ).rstrip()
-
-        return "\n".join([f"{self.script} · {self.title}", *map(joined, lines), *self.problems, *self.remarks])
+        lines = tables.text_lines([header, *(self._cells(*pair) for pair in self._with_those_before())], aligns)
+        return "\n".join([f"{self.script} · {self.title}", *lines, *self.problems, *self.remarks])
 
     def _repr_html_(self) -> str:
         header, aligns = self._header()
-        head = "".join(
-            f'<th style="{_CELL};{_MUTED};font-weight:400;text-align:{align}">{escape(text)}</th>'
-            for text, align in zip(header, aligns, strict=True)
+        table = tables.table(
+            tables.head_cells([*header, ""], [*aligns, "left"]),
+            "".join(self._html_row(*pair, aligns) for pair in self._with_those_before()),
         )
-        body = "".join(
-            self._html_row(row, before, aligns) for row, before in zip(self.rows, [None, *self.rows], strict=False)
-        )
-        remarks = "".join(
-            f'<div style="{style}">{escape(text)}</div>'
-            for texts, style in ((self.problems, _ALARM), (self.remarks, _MUTED))
-            for text in texts
-        )
-        return (
-            f'<div class="tk-bench" style="{_FONT}"><div><b>{escape(self.script)}</b> '
-            f'<span style="{_MUTED}">{escape(self.title)}</span></div>'
-            f'<div style="overflow-x:auto;margin:4px 0"><table style="margin:0;border:0;border-collapse:collapse;'
-            f'font:inherit"><thead style="border-bottom:1px solid {_LINE}"><tr style="background:none">{head}'
-            f'<th style="{_CELL}"></th></tr></thead><tbody>{body}</tbody></table></div>{remarks}</div>'
-        )
+        remarks = tables.remarks(self.problems, ALARM) + tables.remarks(self.remarks)
+        return tables.framed("bench", tables.titled(self.script, self.title) + table + remarks)
+
+    def _with_those_before(self) -> list[tuple[Row, Row | None]]:
+        return list(zip(self.rows, [None, *self.rows], strict=False))
 
     def _html_row(self, row: Row, before: Row | None, aligns: Sequence[str]) -> str:
-        style = _ALARM if row.failed else "font-weight:600" if row.is_ours else ""
-        cells = "".join(
-            f'<td style="{_CELL};text-align:{align};{style}">{escape(text)}</td>'
-            for text, align in zip(self._cells(row, before), aligns, strict=True)
-        )
+        style = ALARM if row.failed else "font-weight:600" if row.is_ours else ""
+        cells = tables.cells(self._cells(row, before), aligns, style)
         times = [each.seconds for each in self.rows if each.size == row.size and each.seconds is not None]
         width = 0.0 if not row.seconds else 90 * row.seconds / max(times)
-        bar = f'<span style="{_BAR};width:{width:.0f}px;{_OURS if row.is_ours else _THEIRS}"></span>' if width else ""
-        rule = f";border-top:1px solid {_LINE}" if before is not None and before.size != row.size else ""
-        return f'<tr style="background:none{rule}">{cells}<td style="{_CELL};vertical-align:middle">{bar}</td></tr>'
+        bar = tables.bar(width, _OURS if row.is_ours else _THEIRS)
+        rule = f";border-top:{RULE}" if before is not None and before.size != row.size else ""
+        return f'<tr style="background:none{rule}">{cells}<td style="{CELL};vertical-align:middle">{bar}</td></tr>'
 
     def _columns(self) -> list[tuple[str, str]]:
         """The title of each column that says something here, and how its cells are aligned."""

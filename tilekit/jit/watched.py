@@ -14,18 +14,13 @@ import numpy as np
 
 from tilekit.dtypes import DataType
 from tilekit.ir.machine import Array, Mask
+from tilekit.jit import tables
+from tilekit.jit.tables import ALARM, MUTED, RULE, muted
 
 # rows and columns at each end of a side that is too long to be shown
 _EDGE_ROWS, _EDGE_COLUMNS = 8, 5
 _UNDEFINED, _MINIMUM, _MAXIMUM = "·", "▾", "▴"
 
-_FONT = (
-    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
-    "font-variant-numeric:tabular-nums"
-)
-_MUTED = "color:var(--jp-ui-font-color2,#757575)"
-_ALARM = "color:var(--jp-error-color1,#d32f2f);font-weight:600"
-_RULE = "1px solid var(--jp-border-color2,#e0e0e0)"
 _CELL = "text-align:right;padding:0 6px;border:0;background:none;font:inherit;white-space:nowrap"
 
 
@@ -133,20 +128,15 @@ class Watched:
         return "\n".join(lines + self._left_out())
 
     def _repr_html_(self) -> str:
-        head = f"<b>{escape(self.name)}</b> {_muted(f'{self.title} · {self.where}')}"
-        parts = [f"<div>{head}</div>"]
+        parts = [tables.titled(self.name, f"{self.title} · {self.where}")]
         parts += [f"<div>{escape(self.where.text)}</div>"] if self.where.text else []
-        parts += [f"<div>{_muted(line)}</div>" for line in (self.figures, *self.remarks, *self._left_out()) if line]
+        parts += [f"<div>{muted(line)}</div>" for line in (self.figures, *self.remarks, *self._left_out()) if line]
         for prefix, rows, columns, cells in self._tables():
             corner = f"[{', '.join(map(str, prefix))}]" if prefix else ""
-            head = "".join(f'<th style="{_CELL};{_MUTED};font-weight:400">{text}</th>' for text in (corner, *columns))
+            head = "".join(f'<th style="{_CELL};{MUTED};font-weight:400">{text}</th>' for text in (corner, *columns))
             body = "".join(_row(row, line) for row, line in zip(rows, cells, strict=True))
-            parts.append(
-                f'<div style="overflow-x:auto;margin:4px 0"><table style="margin:0;border:0;border-collapse:collapse;'
-                f'font:inherit"><thead style="border-bottom:{_RULE}"><tr style="background:none">{head}</tr></thead>'
-                f"<tbody>{body}</tbody></table></div>"
-            )
-        return f'<div class="tk-watched" style="{_FONT}">{"".join(parts)}</div>'
+            parts.append(tables.table(head, body))
+        return tables.framed("watched", "".join(parts))
 
     def _tables(self) -> list[tuple[tuple[int, ...], list[str], list[str], list[list[tuple[str, str]]]]]:
         """The first and the last matrix: its index, the names of rows and columns, and cells with their marks."""
@@ -244,11 +234,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[tuple[str, str]]) -> str:
-    styles = {"": "", "muted": f";{_MUTED}", "alarm": f";{_ALARM}", "end": ";font-weight:600"}
+    styles = {"": "", "muted": f";{MUTED}", "alarm": f";{ALARM};font-weight:600", "end": ";font-weight:600"}
     inner = "".join(f'<td style="{_CELL}{styles[mark]}">{escape(text)}</td>' for text, mark in cells)
-    head = f'<th style="{_CELL};{_MUTED};font-weight:400;border-right:{_RULE}">{name}</th>'
+    head = f'<th style="{_CELL};{MUTED};font-weight:400;border-right:{RULE}">{name}</th>'
     return f'<tr style="background:none">{head}{inner}</tr>'
-
-
-def _muted(text: str) -> str:
-    return f'<span style="{_MUTED}">{escape(text)}</span>'

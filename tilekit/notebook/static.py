@@ -17,6 +17,7 @@ from urllib.parse import quote
 from tilekit import textdiff
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.progress import Underway
+from tilekit.jit.tables import ALARM, FONT, LINE, MUTED, RULE, muted
 from tilekit.notebook.panels.steps import Steps, milliseconds, words
 from tilekit.textdiff import Kind
 
@@ -28,15 +29,9 @@ MAX_ROWS = 400
 # unchanged lines around each change
 CONTEXT = 3
 
-_FONT = (
-    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
-    "font-variant-numeric:tabular-nums"
-)
-_MUTED = "color:var(--jp-ui-font-color2,#757575)"
-_LINE = "var(--jp-border-color2,#e0e0e0)"
-_PANEL = f"margin:2px 0 6px 14px;border:1px solid {_LINE};border-radius:3px;overflow:hidden"
+_PANEL = f"margin:2px 0 6px 14px;border:{RULE};border-radius:3px;overflow:hidden"
 _TEXT = (
-    f"margin:0;padding:4px 8px;border:0;background:none;{_FONT};white-space:pre;overflow-x:auto;"
+    f"margin:0;padding:4px 8px;border:0;background:none;{FONT};white-space:pre;overflow-x:auto;"
     "scrollbar-width:thin;scrollbar-color:var(--jp-border-color1,#bdbdbd) transparent"
 )
 _CELL = "width:50%;padding:0;vertical-align:top;text-align:left;background:none;font:inherit;max-width:0"
@@ -47,7 +42,6 @@ _REMOVED = f"{_ROW};background:rgba(248,81,73,.16)"
 _NEW = "font-weight:inherit;background:rgba(46,160,67,.28)"
 _CUT = "font-weight:inherit;background:rgba(248,81,73,.24)"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
-_RED = "color:var(--jp-error-color1,#d32f2f)"
 # of the panel below, JupyterLab shows a bare text where there is no kernel: "Loading widget", "Error displaying widget"
 _NO_DEAD_PANEL = (
     "<style>.jp-OutputArea-child:has(.tk-static)~.jp-OutputArea-child>.lm-Panel:not(:has(*)){display:none}</style>"
@@ -60,18 +54,18 @@ _PASSES = "passes.html"
 
 def frame(content: str) -> str:
     """The box that everything else stands in."""
-    return f'<div class="tk-static" style="{_FONT}">{_NO_DEAD_PANEL}{content}</div>'
+    return f'<div class="tk-static" style="{FONT}">{_NO_DEAD_PANEL}{content}</div>'
 
 
 def remark(text: str) -> str:
-    return f'<div style="{_MUTED}">{escape(text)}</div>'
+    return f'<div style="{MUTED}">{escape(text)}</div>'
 
 
 def link(page: Path) -> str:
     """A link to a page of a trace; a notebook finds it from the folder that it runs in."""
     path = os.path.relpath(page)
     shown = f'<a href="{escape(quote(path))}" target="_blank">{escape(path)}</a>'
-    return f'<div style="{_MUTED}">trace: {shown}</div>'
+    return f'<div style="{MUTED}">trace: {shown}</div>'
 
 
 def plain_link(page: Path) -> str:
@@ -81,7 +75,7 @@ def plain_link(page: Path) -> str:
 
 def launch(progress: Underway) -> str:
     """How far a launch is: a thin bar and its words."""
-    bar = f"height:3px;background:{_LINE};border-radius:2px;max-width:320px;margin:4px 0"
+    bar = f"height:3px;background:{LINE};border-radius:2px;max-width:320px;margin:4px 0"
     done = f"height:3px;width:{progress.share:.1%};background:var(--jp-brand-color1,#1976d2);border-radius:2px"
     return f'<div style="{bar}"><div style="{done}"></div></div>{remark(progress.words)}'
 
@@ -89,7 +83,7 @@ def launch(progress: Underway) -> str:
 def kernel(kernel: Kernel) -> str:
     """A kernel in one line, which opens to its passes and its source."""
     source = kernel.source
-    title = f"<b>source.cu</b> {_muted(_count(len(source.splitlines()), 'line'))}"
+    title = f"<b>source.cu</b> {muted(_count(len(source.splitlines()), 'line'))}"
     return (
         f"<details><summary>{_summary(kernel)}</summary>{kernel.page(_PASSES, passes)}{_counted(kernel)}"
         f'<details style="margin-left:14px"><summary>{title}</summary>{_source(source)}</details></details>'
@@ -99,7 +93,7 @@ def kernel(kernel: Kernel) -> str:
 def _counted(kernel: Kernel) -> str:
     """What the simulator counted in the last launch."""
     counted = "" if kernel.last_run is None else kernel.last_run.counted
-    return f'<div style="margin-left:14px"><b>last run</b> {_muted(counted)}</div>' if counted else ""
+    return f'<div style="margin-left:14px"><b>last run</b> {muted(counted)}</div>' if counted else ""
 
 
 def kernel_line(kernel: Kernel) -> str:
@@ -114,18 +108,14 @@ def kernel_table(kernels: Sequence[Kernel]) -> str:
     for each in kernels:
         name, *facts = each.facts()
         cells = [f'<td style="{cell}"><b>{escape(name)}</b></td>']
-        cells += [f'<td style="{cell};{_MUTED}">{escape(fact)}</td>' for fact in facts]
+        cells += [f'<td style="{cell};{MUTED}">{escape(fact)}</td>' for fact in facts]
         rows.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     return f'<table style="margin:0;font:inherit;border:0"><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _summary(kernel: Kernel) -> str:
     name, *facts = kernel.facts()
-    return f"<b>{escape(name)}</b> {_muted(' · '.join(facts))}"
-
-
-def _muted(text: str) -> str:
-    return f'<span style="{_MUTED}">{escape(text)}</span>'
+    return f"<b>{escape(name)}</b> {muted(' · '.join(facts))}"
 
 
 def _text(lines: str) -> str:
@@ -149,11 +139,11 @@ def passes(recorder: Recorder) -> str:
         time = f"{milliseconds(step):.1f} ms"
         if what := words(step):
             line = escape(f"{step.title} · {what} · {time}")
-            parts.append(f'<div style="padding-left:14px;{_MUTED}">{number:02} {line}</div>')
+            parts.append(f'<div style="padding-left:14px;{MUTED}">{number:02} {line}</div>')
             continue
         rows = changed_rows(*steps.sides(step))
-        balance = f'<span style="{_GREEN}">+{step.added}</span> <span style="{_RED}">−{step.removed}</span>'
-        title = f"{number:02} <b>{escape(step.title)}</b> {balance} {_muted(time)}"
+        balance = f'<span style="{_GREEN}">+{step.added}</span> <span style="{ALARM}">−{step.removed}</span>'
+        title = f"{number:02} <b>{escape(step.title)}</b> {balance} {muted(time)}"
         parts.append(f"<details><summary>{title}</summary>{_side_by_side(rows, left)}</details>")
         left = max(0, left - len(rows))
     return f'<div style="margin-left:14px">{"".join(parts)}</div>'
@@ -202,13 +192,13 @@ def _side_by_side(rows: Sequence[Row], most: int) -> str:
     shown = rows[:most]
     sides = [_sides(row) for row in shown]
     left, right = (_text("\n".join(side)) for side in zip(*sides, strict=True)) if sides else ("", "")
-    columns = f'<td style="{_CELL}">{left}</td><td style="{_CELL};border-left:1px solid {_LINE}">{right}</td>'
-    head = "".join(f'<th style="{_CELL};padding:2px 8px;{_MUTED}">{side}</th>' for side in ("before", "after"))
+    columns = f'<td style="{_CELL}">{left}</td><td style="{_CELL};border-left:{RULE}">{right}</td>'
+    head = "".join(f'<th style="{_CELL};padding:2px 8px;{MUTED}">{side}</th>' for side in ("before", "after"))
     rest = len(rows) - len(shown)
     more = remark(f"  and {_count(rest, 'row')} more: print(….trace) shows them all") if rest else ""
     return (
         f'<div style="{_PANEL}"><table style="width:100%;margin:0;border:0;border-collapse:collapse;font:inherit">'
-        f'<thead style="border-bottom:1px solid {_LINE}"><tr style="background:none">{head}</tr></thead>'
+        f'<thead style="border-bottom:{RULE}"><tr style="background:none">{head}</tr></thead>'
         f'<tbody><tr style="background:none">{columns}</tr></tbody></table>{more}</div>'
     )
 
@@ -216,7 +206,7 @@ def _side_by_side(rows: Sequence[Row], most: int) -> str:
 def _sides(row: Row) -> tuple[str, str]:
     """A row as the HTML of its line on the left and on the right."""
     if row.folded:
-        fold = f'<span style="{_MUTED}">  ⋯ {_count(row.folded, "unchanged line")}</span>'
+        fold = f'<span style="{MUTED}">  ⋯ {_count(row.folded, "unchanged line")}</span>'
         return fold, fold
     if row.kind is Kind.SAME:
         same = f"  {escape(row.before or '')}"
@@ -249,4 +239,4 @@ def _source(text: str) -> str:
 
 def _source_line(line: str) -> str:
     """A line of source; comments, which carry the tile instruction, step back."""
-    return _muted(line) if line.lstrip().startswith("//") else escape(line)
+    return muted(line) if line.lstrip().startswith("//") else escape(line)

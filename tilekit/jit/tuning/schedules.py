@@ -7,11 +7,10 @@ import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tilekit.diag.errors import TilekitError
-from tilekit.jit import summary
+from tilekit.jit import summary, tables
 from tilekit.jit.data_frame import load_pandas
 from tilekit.jit.tuning import table
 from tilekit.jit.tuning.space import Candidate, Measurement, Space, State
@@ -25,15 +24,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 40
 _ESTIMATED = "an estimate by the simulator's counters: a GPU may rank them otherwise"
 
-_FONT = (
-    "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:11.5px;line-height:18px;"
-    "font-variant-numeric:tabular-nums"
-)
-_MUTED = "color:var(--jp-ui-font-color2,#757575)"
-_ALARM = "color:var(--jp-error-color1,#d32f2f)"
-_RULE = "1px solid var(--jp-border-color2,#e0e0e0)"
-_CELL = "padding:0 14px 0 0;border:0;background:none;font:inherit;white-space:nowrap;vertical-align:top"
-_BAR = "display:inline-block;height:7px;border-radius:2px;background:var(--jp-brand-color1,#1976d2)"
+_BAR = "background:var(--jp-brand-color1,#1976d2)"
 
 
 @dataclass(frozen=True)
@@ -170,70 +161,46 @@ class Schedules(list[Mapping[str, Any]]):
         return [*estimated, *([f"and {left_out} more: to_pandas() has them all"] if left_out > 0 else [])]
 
     def __repr__(self) -> str:
-        header, *lines = [[text for text, _ in cells] for cells in (self._header(), *map(self._cells, self._shown()))]
-        widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]
-        aligns = [align for _, align in self._header()]
-
-        def joined(line: Sequence[str]) -> str:
-            padded = (
-                text.rjust(width) if align == "right" else text.ljust(width)
-                for text, width, align in zip(line, widths, aligns, strict=True)
-            )
-            return "  ".join(padded).rstrip()
-
-        return "\n".join([f"{self.title}: {self.summary}", *map(joined, (header, *lines)), *self.remarks])
+        header, aligns = self._header()
+        lines = tables.text_lines([header, *map(self._cells, self._shown())], aligns)
+        return "\n".join([f"{self.title}: {self.summary}", *lines, *self.remarks])
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f'<th style="{_CELL};{_MUTED};font-weight:400;text-align:{align}">{escape(text)}</th>'
-            for text, align in (*self._header(), ("", "left"))
+        header, aligns = self._header()
+        table = tables.table(
+            tables.head_cells([*header, ""], [*aligns, "left"]), "".join(map(self._html_row, self._shown()))
         )
-        body = "".join(map(self._html_row, self._shown()))
-        remarks = "".join(f'<div style="{_MUTED}">{escape(text)}</div>' for text in self.remarks)
-        return (
-            f'<div class="tk-schedules" style="{_FONT}"><div><b>{escape(self.title)}</b> '
-            f'<span style="{_MUTED}">{escape(self.summary)}</span></div>'
-            f'<div style="overflow-x:auto;margin:4px 0"><table style="margin:0;border:0;border-collapse:collapse;'
-            f'font:inherit"><thead style="border-bottom:{_RULE}"><tr style="background:none">{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>{remarks}</div>"
-        )
+        about = tables.titled(self.title, self.summary)
+        return tables.framed("schedules", f"{about}{table}{tables.remarks(self.remarks)}")
 
     def _html_row(self, row: Row) -> str:
         weight = "font-weight:600" if row.is_best else ""
-        color = _ALARM if row.state in (State.FAILED, State.BROKEN) else _MUTED if row.cost is None else ""
-        cells = [
-            f'<td style="{_CELL};text-align:{align};{weight};{color}">{escape(text)}</td>'
-            for text, align in self._cells(row)
-        ]
+        is_bad = row.state in (State.FAILED, State.BROKEN)
+        color = tables.ALARM if is_bad else tables.MUTED if row.cost is None else ""
+        cells = tables.cells(self._cells(row), self._header()[1], f"{weight};{color}")
         best = self.best
         share = 0.0 if row.cost is None or best is None or not row.cost else (best.cost or 0.0) / row.cost
-        bar = (
-            f'<span style="{_BAR};width:{share * 90:.0f}px;opacity:{1 if row.is_best else 0.35}"></span>'
-            if share
-            else ""
-        )
-        return f'<tr style="background:none">{"".join(cells)}<td style="{_CELL}">{bar}</td></tr>'
+        bar = tables.bar(90 * share, f"{_BAR};opacity:{1 if row.is_best else 0.35}")
+        return f'<tr style="background:none">{cells}<td style="{tables.CELL}">{bar}</td></tr>'
 
     def _shown(self) -> list[Row]:
         return self.ranked[:MAX_ROWS]
 
-    def _header(self) -> list[tuple[str, str]]:
+    def _header(self) -> tuple[list[str], list[str]]:
         """The title of each column, and how its cells are aligned."""
-        names = [(name, "right") for name in self.names]
-        facts = [(name, "right") for name in ("compiled in", "registers", "shared", "spills")]
-        cost = ("estimate" if self.is_estimate else "median", "right")
-        return [*names, *facts, cost, ("spread", "right"), ("state", "left")]
+        cost = "estimate" if self.is_estimate else "median"
+        titles = [*self.names, "compiled in", "registers", "shared", "spills", cost, "spread", "state"]
+        return titles, ["right"] * (len(titles) - 1) + ["left"]
 
-    def _cells(self, row: Row) -> list[tuple[str, str]]:
-        texts = [str(row.schedule[name]) for name in self.names]
-        texts += [
+    def _cells(self, row: Row) -> list[str]:
+        return [
+            *(str(row.schedule[name]) for name in self.names),
             "" if row.compile_seconds is None else f"{row.compile_seconds:.2f} s" if row.compile_seconds else "cached",
             *("" if value is None else f"{value:,}" for value in (row.registers, row.shared_bytes, row.spill_bytes)),
             "" if row.cost is None else table.cost_words(row.cost, self.unit),
             "" if row.spread is None else f"±{row.spread:.1%}",
             self._state(row),
         ]
-        return [(text, align) for text, (_, align) in zip(texts, self._header(), strict=True)]
 
     def _state(self, row: Row) -> str:
         if row.is_best:
