@@ -34,6 +34,26 @@ def test_each_notebook_has_a_kernel_of_its_own(open_notebook):
     assert cells[0].text.strip() == "(False, 2)"
 
 
+def test_where_a_notebook_was_closed_the_next_one_finds_nothing_of_it(desk):
+    first = desk.open(["left = 1"])
+    first.run_all()
+    first.set_theme(lab.DARK)
+    desk.close(first)
+    second = desk.open(["'left' in globals()"])
+    assert second.page is first.page
+    assert second.page.evaluate("() => document.body.dataset.jpThemeName") == lab.LIGHT
+    assert [cell.text.strip() for cell in second.run_all()] == ["False"]
+    desk.close(second)
+
+
+def test_cells_in_the_place_of_others_have_run_nowhere_and_know_what_those_left(share_notebook):
+    number = random.randrange(1000)
+    share_notebook([f"left = {number}", "1"]).run_all()
+    notebook = share_notebook(["left"])
+    assert [(cell.source, cell.ran) for cell in notebook.cells()] == [("left", False)]
+    assert [cell.text.strip() for cell in notebook.run_all()] == [str(number)]
+
+
 def test_the_dark_theme_is_darker(open_notebook):
     notebook = open_notebook(["1"])
     notebook.run_all()

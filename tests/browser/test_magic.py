@@ -15,8 +15,8 @@ STATIC = "%load_ext tilekit\nget_ipython().tilekit._show_panels = lambda kernels
 RUN = f"%%tilus\n{VECTOR_ADD}{CALL}torch.equal(z, x + y)"
 
 
-def test_a_kernel_is_one_line_that_opens(open_notebook, artifact):
-    notebook = open_notebook([STATIC, RUN])
+def test_a_kernel_is_one_line_that_opens(share_notebook, artifact):
+    notebook = share_notebook([STATIC, RUN])
     _, cell = notebook.run_all()
     assert re.match(r"VectorAdd sm_90a · CPU simulator · \d+ passes changed it · ", cell.text)
     assert cell.text.rstrip().endswith("True")
@@ -40,8 +40,8 @@ def test_a_kernel_is_one_line_that_opens(open_notebook, artifact):
         assert contrast(page, ".tk-static summary span") >= 3
 
 
-def test_before_and_after_lie_side_by_side_and_line_by_line(open_notebook):
-    notebook = open_notebook([STATIC, RUN])
+def test_before_and_after_lie_side_by_side_and_line_by_line(share_notebook):
+    notebook = share_notebook([STATIC, RUN])
     notebook.run_all()
     page = notebook.page
     page.evaluate("document.querySelectorAll('.tk-static details').forEach(details => { details.open = true; })")
