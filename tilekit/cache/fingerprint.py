@@ -54,7 +54,7 @@ FRONTEND = (
     "target.py",
     "utils.py",
 )
-PAGES = ("notebook", "textdiff.py")
+PAGES = ("jit/tables.py", "notebook", "textdiff.py", "tools/lower_trace/plain.py")
 _SUFFIXES = (".py", ".h", ".hpp", ".cuh", ".c", ".cc", ".cpp", ".S")
 _FORMAT = 1
 _PACKAGE = Path(__file__).resolve().parent.parent
