@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
-from tilekit.jit.tuning.figure import ACCENT, INK
+from tilekit.jit.tuning.figure import ACCENT, BASE, GRID, INK
 
 if TYPE_CHECKING:
     from tilekit.jit.benched import Bench, Row
 
-_FAMILY = "ui-monospace, Menlo, Consolas, monospace"
-_GRID = "rgba(128,128,128,0.18)"
 _GRAYS = ("#8f8f8f", "#a8a8a8", "#757575")
 _DASHES = ("solid", "dot", "dash", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
@@ -79,19 +77,16 @@ def _layout(bench: Bench, unit: str, is_numeric: bool) -> dict[str, Any]:
         axis |= {"type": "category", "categoryarray": list(sizes)}
     title = {"text": f"{bench.script} · {bench.title}", "font": {"size": 11}, "x": 0, "xanchor": "left"}
     return {
-        "font": {"family": _FAMILY, "size": 11, "color": INK},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
+        **BASE,
         "margin": {"l": 8, "r": 16, "t": 56, "b": 32},
         "height": 320,
         "title": {**title, "y": 0.98, "yanchor": "top"},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"},
-        "hoverlabel": {"font": {"family": _FAMILY}},
         "xaxis": {**axis, "title": {"text": "size", "font": {"size": 11}}},
         "yaxis": {
             "title": {"text": unit, "font": {"size": 11}},
             "rangemode": "tozero",
-            "gridcolor": _GRID,
+            "gridcolor": GRID,
             "zeroline": False,
             "automargin": True,
         },

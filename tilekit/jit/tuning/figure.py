@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from tilekit.jit.tuning.schedules import Row, Schedules
 
 MAX_BARS = 24
-ACCENT, REST, INK = "#1976d2", "rgba(128,128,128,0.45)", "#808080"
+ACCENT, REST, INK, GRID = "#1976d2", "rgba(128,128,128,0.45)", "#808080", "rgba(128,128,128,0.18)"
 _FONT = {"family": "ui-monospace, Menlo, Consolas, monospace", "size": 11, "color": INK}
+# how every figure of ours looks
+BASE: Mapping[str, Any] = {
+    "font": _FONT,
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "hoverlabel": {"font": {"family": _FONT["family"]}},
+}
 _UNITS = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (float("inf"), 1.0, "s"))
 
 
@@ -23,14 +30,11 @@ def figure(schedules: Schedules) -> go.Figure:
     """A figure of what was measured; empty while nothing was."""
     made = go.Figure(go.Bar(orientation="h"))
     made.update_layout(
-        font=_FONT,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
+        **BASE,
         margin={"l": 8, "r": 24, "t": 28, "b": 32},
         bargap=0.35,
         showlegend=False,
-        hoverlabel={"font": {"family": _FONT["family"]}},
-        xaxis={"rangemode": "tozero", "gridcolor": "rgba(128,128,128,0.18)", "zeroline": False},
+        xaxis={"rangemode": "tozero", "gridcolor": GRID, "zeroline": False},
         yaxis={"autorange": "reversed", "automargin": True, "showgrid": False, "type": "category"},
     )
     update(made, schedules)
