@@ -7,8 +7,10 @@ import subprocess
 import sys
 import textwrap
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +101,37 @@ def test_jobs_are_compiled_while_others_are_still_made(jobs, monkeypatch):
     with Watching(1) as pool:
         assert len(list(compile_all(making(), 2, pool))) == len(jobs)
     assert submitted == [1, 2, 3]
+
+
+def test_answers_come_before_the_last_job_is_made_while_the_processes_have_enough_to_do(monkeypatch):
+    made: list[int] = []
+    waiting: list[Future[Answer]] = []
+
+    class Pool(Executor):
+        def submit(self, run, /, *args, **kwargs):
+            waiting.append(Future())
+            if len(waiting) == 1:
+                waiting[0].set_result(Answer(0.0))
+            return waiting[-1]
+
+    def making(count: int) -> Iterator[tuple[int, Any]]:
+        for number in range(count):
+            made.append(number)
+            yield number, None
+
+    monkeypatch.setattr(build, "_processes", lambda count: Pool())
+    answers = compile_all(making(6), 1)
+    assert next(answers)[0] == 0
+    assert len(made) == 1 + build._AHEAD  # those are under way, so whoever asks may take a while
+    for future in waiting[1:]:
+        future.set_result(Answer(0.0))
+    assert next(answers)[0] == 1
+    assert len(made) == 1 + 2 * build._AHEAD  # nothing was under way any more, so jobs came first
+    waiting[3].set_result(Answer(0.0))
+    waiting[4].set_result(Answer(0.0))
+    assert {next(answers)[0] for _ in range(3)} == {2, 3, 4}
+    waiting[5].set_result(Answer(0.0))
+    assert [number for number, _ in answers] == [5]
 
 
 def test_whoever_stops_early_stops_the_processes(jobs, monkeypatch):

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # what a compile may need: hidet and the compiler of the toolchain at their largest
 WORKER_BYTES = 1 << 30
+# jobs that are compiled or wait for it, for each process, before anybody does something else than making more of them
+_AHEAD = 2
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def compile_all(
     Parameters
     ----------
     jobs
-        What the cache does not have. Making them may take its time: the first ones are compiled meanwhile.
+        What the cache does not have. Making them may take its time: the first ones are compiled meanwhile, and their
+        answers come before the others are made, as long as the processes have enough to do.
     workers
         How many processes there are at most. A single job is done here.
     executor
@@ -124,7 +127,7 @@ def compile_all(
         return
     lost: dict[int, Job] = {}
     with _processes(workers) as pool:
-        for number, answer in _done(pool, itertools.chain(first, coming), lost):
+        for number, answer in _done(pool, itertools.chain(first, coming), lost, _AHEAD * workers):
             if answer is not None:
                 del lost[number]
                 yield number, answer
@@ -142,9 +145,12 @@ def workers_for(jobs: int, limit: int | None) -> int:
 
 
 def _done(
-    executor: Executor, jobs: Iterable[tuple[int, Job]], under_way: dict[int, Job]
+    executor: Executor, jobs: Iterable[tuple[int, Job]], under_way: dict[int, Job], ahead: int | None = None
 ) -> Iterator[tuple[int, Answer | None]]:
-    """The answers as they come; None where the process died, of this job or of another one."""
+    """The answers as they come; None where the process died, of this job or of another one.
+
+    None comes before all jobs are made, unless so many as `ahead` wait for who compiles.
+    """
     numbers: dict[Future[Answer], int] = {}
     refused: list[int] = []
     try:
@@ -154,15 +160,24 @@ def _done(
                 numbers[executor.submit(compile_program, job)] = number
             except BrokenProcessPool:
                 refused.append(number)
+            while ahead is not None and (done := [future for future in numbers if future.done()]):
+                if len(numbers) - len(done) < ahead:
+                    break
+                yield numbers.pop(done[0]), _answer(done[0])
         for future in concurrent.futures.as_completed(numbers):
-            try:
-                yield numbers[future], future.result()
-            except BrokenProcessPool:
-                yield numbers[future], None
+            yield numbers[future], _answer(future)
         yield from ((number, None) for number in refused)
     finally:
         for future in numbers:
             future.cancel()
+
+
+def _answer(future: Future[Answer]) -> Answer | None:
+    """What was answered; None where the process died."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return None
 
 
 def _fault(error: Exception) -> CodegenError:
@@ -228,6 +243,7 @@ class _Spawning(SpawnContext):
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    importlib.import_module("tilekit.drivers")  # while its first job is still made
 
 
 def _end_with_parent() -> None:
