@@ -180,7 +180,8 @@ class JournalFile(Listener):
         content = "".join(f"{line}\n" for line in event.lines).encode()
         with shelf.named(self._path):
             assert self._descriptor is not None, "nobody tells a listener that is closed"
-            if not os.fstat(self._descriptor).st_nlink:  # what is written into a deleted file is gone with it
+            # what is written into a deleted file is gone with it; some file systems count no names
+            if not os.fstat(self._descriptor).st_nlink and not self._path.exists():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             while content:
                 content = content[os.write(self._descriptor, content) :]
