@@ -16,7 +16,7 @@ from tilekit.config import Config
 from tilekit.diag import errors
 from tilekit.diag.errors import TilekitError
 from tilekit.diag.sources import Sources
-from tilekit.jit import compiling, observer, session
+from tilekit.jit import compiling, observer, session, summary
 from tilekit.jit.arguments import JitKey
 from tilekit.jit.kernel import Kernel
 from tilekit.jit.machine import Machine
@@ -271,7 +271,7 @@ class JitInstance:
         folder = self.folder(machine, restart)
         folder.link(number, key)
         if not folder.is_described:
-            listed = [_shown(schedule) for schedule in self.schedules]
+            listed = list(map(summary.named, self.schedules))
             folder.describe(self._meta(machine, restart), listed, _text_of(self.script_cls))
 
     def _record_again(self, kernel: Kernel, number: int, restart: Restart) -> None:
@@ -296,7 +296,7 @@ class JitInstance:
         }
 
     def _identity(self, schedule: Mapping[str, Any], machine: Machine, restart: Restart) -> Identity:
-        specialization = f"{self.instance_name}({_shown(schedule)})"
+        specialization = f"{self.instance_name}({summary.named(schedule)})"
         if machine.pipeline is not None:  # an edit of a kernel without its passes is none of this one
             specialization += f" with {machine.pipeline}"
         where = machine.target.name, machine.device.kind.value
@@ -320,10 +320,6 @@ class JitInstance:
 
 def _gpus() -> Sequence[Gpu]:
     return device.survey().gpus
-
-
-def _shown(schedule: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in schedule.items())
 
 
 def _text_of(script: type) -> str:
