@@ -2,7 +2,8 @@
 // What stands above the texts of a step: why it failed, what the edit store said, what the assembler counted.
 import { button, el, setPressed, toggleButton } from "../common/dom.ts";
 import { makeFocusable } from "../common/keyboard.ts";
-import type { Compile, Noted, Run, Step } from "./journal.ts";
+import type { Noted } from "./form.ts";
+import type { Compile, Run, Step } from "./journal.ts";
 import type { Comparison, Pair } from "./queries.ts";
 
 /** What is to be said of a step, and at the last one of its compile; `isEdit` says which of the edited sources is shown. */

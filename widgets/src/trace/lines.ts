@@ -4,7 +4,8 @@
 // The texts of a compile are a tree: each was made from one other, and a map says for each of its lines which line of that
 // one it comes from. Two lines belong together if the way between them leads through lines that do.
 import type { Language } from "../common/syntax.ts";
-import { type Cell, type Compile, type Journal, LANGUAGES, type LineMap } from "./journal.ts";
+import type { Cell, LineMap } from "./form.ts";
+import { type Compile, type Journal, LANGUAGES } from "./journal.ts";
 
 /** A text of the compile that one looks at beside others. */
 export interface Layer {

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 import { unpacked } from "../../src/report/journals.ts";
-import { Journal, type Line } from "../../src/trace/journal.ts";
+import type { Line } from "../../src/trace/form.ts";
+import { Journal } from "../../src/trace/journal.ts";
 import { journalOf, linesOf, pipeline, random } from "./journals.ts";
 
 const written = (lines: readonly Line[]): string => lines.map((line) => `${JSON.stringify(line)}\n`).join("");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Journals for tests, made of texts and of what each step does to them.
-import { type Begin, Journal, type Line } from "../../src/trace/journal.ts";
+import type { Begin, Line } from "../../src/trace/form.ts";
+import { Journal } from "../../src/trace/journal.ts";
 
 export interface Made {
   name: string;

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Language } from "../../src/common/syntax.ts";
-import { type Begin, Journal, type Line } from "../../src/trace/journal.ts";
+import type { Begin, Line } from "../../src/trace/form.ts";
+import { Journal } from "../../src/trace/journal.ts";
 import { Lines } from "../../src/trace/lines.ts";
 import { ranges } from "../../src/trace/links.ts";
 
