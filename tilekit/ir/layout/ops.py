@@ -143,9 +143,7 @@ def _given_away(places: Sequence[Place], dim: int, extent: int) -> tuple[list[Pl
 
 def permute(layout: RegisterLayout, dims: Sequence[int]) -> RegisterLayout:
     """Dimension `i` of the result is dimension `dims[i]` of `layout`."""
-    dims = shapes.dimensions(dims, len(layout.shape))
-    if len(dims) != len(layout.shape):
-        raise LayoutOperationError(f"dims {list(dims)} must name each of the {len(layout.shape)} dimensions")
+    dims = shapes.permutation(dims, len(layout.shape))
     return _with_dims(layout, [layout.shape[dim] for dim in dims], dims.index)
 
 
@@ -161,9 +159,7 @@ def concat(lhs: RegisterLayout, rhs: RegisterLayout) -> RegisterLayout:
 
 def reshape(layout: RegisterLayout, shape: Sequence[int]) -> RegisterLayout:
     """The same elements, in row-major order, under another shape."""
-    shape = shapes.extents("shape", shape)
-    if math.prod(shape) != layout.size:
-        raise LayoutOperationError(f"cannot reshape {layout}, of {layout.size} elements, to shape {list(shape)}")
+    shape = shapes.reshaped(layout, layout.size, shape)
     strides = [math.prod(layout.shape[dim + 1 :]) for dim in range(len(layout.shape))]
     # Through one dimension, where digits of neighboring dimensions fuse: their bounds are no bounds of the new shape.
     flat = from_digits(

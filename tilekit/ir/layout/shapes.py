@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -34,6 +35,22 @@ def dimensions(dims: Sequence[int], rank: int) -> tuple[int, ...]:
         raise LayoutOperationError(f"dims {list(result)} must be at least 0 and below the rank {rank}")
     if len(set(result)) != len(result):
         raise LayoutOperationError(f"dims {list(result)} name a dimension twice")
+    return result
+
+
+def permutation(dims: Sequence[int], rank: int) -> tuple[int, ...]:
+    """`dims` as all dimensions of a shape of `rank`, in their order."""
+    result = dimensions(dims, rank)
+    if len(result) != rank:
+        raise LayoutOperationError(f"dims {list(result)} must name each of the {rank} dimensions")
+    return result
+
+
+def reshaped(layout: object, size: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """`shape` as another one for the elements of `layout`, which are `size`."""
+    result = extents("shape", shape)
+    if math.prod(result) != size:
+        raise LayoutOperationError(f"cannot reshape {layout}, of {size} elements, to shape {list(result)}")
     return result
 
 

@@ -294,10 +294,7 @@ def _composed_swizzle(outer: SharedLayout, inner: SharedLayout) -> Swizzle | Non
 
 def shared_permute(layout: SharedLayout, dims: Sequence[int]) -> SharedLayout:
     """Dimension `i` of the result is dimension `dims[i]` of `layout`."""
-    dims = shapes.dimensions(dims, len(layout.shape))
-    if len(dims) != len(layout.shape):
-        raise LayoutOperationError(f"dims {list(dims)} must name each of the {len(layout.shape)} dimensions")
-    return shared_slice(layout, dims)
+    return shared_slice(layout, shapes.permutation(dims, len(layout.shape)))
 
 
 def shared_slice(layout: SharedLayout, retain_dims: Sequence[int]) -> SharedLayout:
@@ -323,9 +320,7 @@ def shared_unsqueeze(layout: SharedLayout, dims: Sequence[int]) -> SharedLayout:
 
 def shared_reshape(layout: SharedLayout, shape: Sequence[int]) -> SharedLayout:
     """The same elements, in row-major order, under another shape."""
-    shape = shapes.extents("shape", shape)
-    if math.prod(shape) != layout.size:
-        raise LayoutOperationError(f"cannot reshape {layout}, of {layout.size} elements, to shape {list(shape)}")
+    shape = shapes.reshaped(layout, layout.size, shape)
     row_major = [Digit(dim, 1, extent) for dim, extent in enumerate(shape)]
     modes: list[Mode] = []
     for mode in _flat(layout):
