@@ -3,6 +3,7 @@ import collections
 import json
 import os
 import secrets
+import time
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_a_file_is_looked_at_once_for_both_stages_and_read_only_if_it_is_new(pac
     watch = Watch(monkeypatch, package)
     stages(package, root)
     looked = {name: count for name, count in watch.looked.items() if (package / name).exists()}
-    assert looked == dict.fromkeys(FILES, 1)
+    assert looked == {name: 1 for name in FILES if name != "notebook/magic.py"}, "nobody has asked for pages"
     assert watch.read == ["ir/inst.py"]
     stages(package, root)
     assert watch.read == ["ir/inst.py"], "the second time it is known"
@@ -127,12 +128,12 @@ def test_a_file_is_looked_at_once_for_both_stages_and_read_only_if_it_is_new(pac
 
 def test_one_touched_file_costs_the_nodes_above_it(package: Path, root: Path) -> None:
     stages(package, root)
-    before = json.loads(index(root).read_text())["folders"]
+    before = json.loads(index(root).read_text())["nodes"]
     (package / "ir" / "tools" / "verifier.py").write_text(secrets.token_hex(8))
     stages(package, root)
-    after = json.loads(index(root).read_text())["folders"]
+    after = json.loads(index(root).read_text())["nodes"]
     changed = {name for name in after if "|" not in name and after[name] != before[name]}
-    assert changed == {"ir", "ir/tools"}
+    assert changed == {"ir", "ir/tools", "ir/tools/verifier.py"}
 
 
 def test_an_old_modification_time_does_not_hide_an_edit(package: Path, root: Path) -> None:
@@ -143,23 +144,65 @@ def test_an_old_modification_time_does_not_hide_an_edit(package: Path, root: Pat
     assert stages(package, root) != before
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"null", b"{}", b"[" * 100_000, b'{"format": 1, "files": [], "folders": {}}', b"\xff"]
-)
+@pytest.mark.parametrize("damage", [b"", b"null", b"{}", b"[" * 100_000, b'{"format": 2, "nodes": []}', b"\xff"])
 def test_a_damaged_index_is_made_again(package: Path, root: Path, damage: bytes) -> None:
     before = stages(package, root)
     index(root).write_bytes(damage)
     assert stages(package, root) == before
-    assert json.loads(index(root).read_text())["files"]
+    assert json.loads(index(root).read_text())["nodes"]
 
 
-@pytest.mark.parametrize("part", ["files", "folders"])
-def test_nonsense_about_one_file_or_folder_is_made_again(package: Path, root: Path, part: str) -> None:
+@pytest.mark.parametrize("nonsense", [None, "x", [], ["nonsense"], [1, 2], [1, "x", 5], [1, "x", [[]]]], ids=repr)
+def test_nonsense_about_files_and_folders_is_made_again(package: Path, root: Path, nonsense: object) -> None:
     before = stages(package, root)
     known = json.loads(index(root).read_text())
-    known[part] = {name: ["nonsense"] for name in known[part]}
+    known["nodes"] = dict.fromkeys(known["nodes"], nonsense)
     index(root).write_text(json.dumps(known))
     assert stages(package, root) == before
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch, package: Path) -> list[str]:
+    """The folders that are listed."""
+    found: list[str] = []
+    scandir = os.scandir
+
+    def listing(folder):
+        found.append(os.path.relpath(folder, package))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", listing)
+    return found
+
+
+def test_a_folder_in_which_no_name_changed_is_not_listed_again(package, root, listed, monkeypatch) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + 3_600_000_000_000)
+    before = stages(package, root)
+    listed.clear()
+    assert stages(package, root) == before
+    assert listed == []
+    (package / "ir" / "inst.py").write_text(secrets.token_hex(8))
+    edited = stages(package, root)
+    assert edited != before and listed == []
+    new = package / "ir" / "tools" / "new.py"
+    new.write_text("")
+    os.utime(new.parent, ns=(now, now + 1))  # the clock of a folder is coarse
+    assert stages(package, root) != edited
+    new.unlink()
+    os.utime(new.parent, ns=(now, now + 2))
+    assert stages(package, root) == edited
+    assert listed == ["ir/tools"] * 2
+
+
+def test_a_folder_that_changed_lately_is_listed_again(package, root, listed, monkeypatch) -> None:
+    """What else happens before its clock goes on could not be seen."""
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    stages(package, root)
+    first = sorted(listed)
+    stages(package, root)
+    assert sorted(listed) == sorted(first * 2) and "ir/tools" in first
 
 
 def test_a_cache_that_cannot_be_written_changes_no_digest(package: Path, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler itself is, as one digest for each of its stages: edit an emitter, and its programs are stale.
 
-`compiler(root)` looks at the metadata of every file of this package once in a process, for all stages together, and
-reads only files whose metadata is not what `<root>/compiler/` remembers. There each file has its digest, and each
-folder a digest over the names and digests in it, so that one touched file costs one read and its folders.
+`compiler(root)` looks at the metadata of every file once in a process, for both stages together, and reads only files
+whose metadata is not what `<root>/compiler/` remembers. There each file has its digest, and each folder the names in it
+and a digest over them and theirs, so that one touched file costs one read and its folders. A folder is listed again if
+its metadata has changed, which tells of names that come and go, but not of a file that is written in its place.
 
     frontend    from a script to the text of its programs: a change makes `specializations/` stale
     backend     from that text to binaries: a change makes `programs/` stale
@@ -13,10 +14,12 @@ folder a digest over the names and digests in it, so that one touched file costs
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,10 +59,13 @@ FRONTEND = (
 )
 PAGES = ("jit/tables.py", "notebook", "textdiff.py", "tools/lower_trace/plain.py")
 _SUFFIXES = (".py", ".h", ".hpp", ".cuh", ".c", ".cc", ".cpp", ".S")
-_FORMAT = 1
+_FORMAT = 2
+# a folder that changed so recently may change again within what its clock tells apart
+_SETTLED_NS = 2_000_000_000
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Children = dict[str, str]
+# the metadata of a file or folder, its digest, and of a folder the names in it
+Node = list[Any]
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,6 @@ class Stages:
 
     frontend: str
     backend: str
-    pages: str = ""
 
 
 _stages: list[Stages] = []
@@ -83,25 +88,33 @@ def compiler(root: Path) -> Stages:
 
 def stages(package: Path, root: Path) -> Stages:
     """The stages of the compiler in a folder as its files are now, from what the cache remembers of them."""
+    return Stages(*_digests(package, root, FRONTEND, BACKEND))
+
+
+@functools.cache
+def pages(root: Path) -> str:
+    """The digest of what shows a compile, kept for this process."""
+    (found,) = _digests(_PACKAGE, root, PAGES)
+    return found
+
+
+def _digests(package: Path, root: Path, *parts: tuple[str, ...]) -> list[str]:
     index = root / "compiler" / f"{hashlib.sha256(str(package).encode()).hexdigest()[:16]}.json"
     tree = Tree(package, _read(index))
-    found = Stages(tree.digest(FRONTEND), tree.digest(BACKEND), tree.digest(PAGES))
+    found = [tree.digest(members) for members in parts]
     if tree.has_changed:
         with contextlib.suppress(OSError):  # then the next process reads the files again
-            files.write(index, json.dumps(tree.known).encode())
+            files.write(index, json.dumps({"format": _FORMAT, "nodes": tree.known}).encode())
     return found
 
 
 def _read(index: Path) -> dict[str, Any]:
     try:
-        known: Any = json.loads(index.read_bytes())
-        if not isinstance(known, dict):
-            return {}
-        found = cast("dict[str, Any]", known)
-        whole = found["format"] == _FORMAT and all(isinstance(found[part], dict) for part in ("files", "folders"))
-    except (OSError, ValueError, LookupError, RecursionError):
+        found: Any = json.loads(index.read_bytes())
+        nodes = found["nodes"] if found["format"] == _FORMAT else {}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
-    return found if whole else {}
+    return cast("dict[str, Any]", nodes) if isinstance(nodes, dict) else {}
 
 
 @dataclass
@@ -115,51 +128,69 @@ class Tree:
     known: dict[str, Any] = field(default_factory=dict[str, Any])
     has_changed: bool = False
     _seen: dict[str, str] = field(default_factory=dict[str, str])
-
-    def __post_init__(self) -> None:
-        if not self.known:
-            self.known = {"format": _FORMAT, "files": {}, "folders": {}}
+    # those whose digest is not the known one
+    _new: set[str] = field(default_factory=set[str])
 
     def digest(self, members: tuple[str, ...]) -> str:
         """Over the names and contents of these files and folders."""
-        return self._over("|".join(members), {member: self._member(member) for member in members})
+        name = "|".join(members)
+        return self._keep(name, [None, self._over(name, {member: member for member in members}), list(members)])
 
-    def _member(self, name: str) -> str:
-        if name not in self._seen:
-            try:
-                state = os.stat(f"{self.root}/{name}")
-            except OSError:
-                self._seen[name] = "missing"
-            else:
-                self._seen[name] = self._folder(name) if stat.S_ISDIR(state.st_mode) else self._file(name, state)
-        return self._seen[name]
+    def _look(self, name: str) -> str:
+        if name in self._seen:
+            return self._seen[name]
+        try:
+            state = os.stat(f"{self.root}/{name}")
+        except OSError:
+            return self._keep(name, [None, "missing"])
+        is_folder = stat.S_ISDIR(state.st_mode)
+        return self._keep(name, self._folder(name, state) if is_folder else self._file(name, state))
 
-    def _folder(self, name: str) -> str:
-        return self._over(name, {child: self._member(f"{name}/{child}") for child in _children(f"{self.root}/{name}")})
+    def _keep(self, name: str, node: Node) -> str:
+        known = self.known.get(name)
+        if known != node:
+            self.known[name] = node
+            self.has_changed = True
+            if not _is_node(known) or known[1] != node[1]:
+                self._new.add(name)
+        self._seen[name] = node[1]
+        return node[1]
 
-    def _over(self, name: str, children: Children) -> str:
-        """The digest of a folder, or of a stage: made again only if something in it is new."""
-        known = self.known["folders"].get(name)
-        if _is_pair(known) and known[0] == children:
+    def _folder(self, name: str, state: os.stat_result) -> Node:
+        stamp, known = _stamp(state), self.known.get(name)
+        is_listed = _is_node(known) and known[0] == stamp and len(known) == 3
+        names: list[str] = known[2] if is_listed else sorted(_children(f"{self.root}/{name}"))
+        is_settled = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS
+        digest = self._over(name, {child: f"{name}/{child}" for child in names})
+        return [stamp if is_settled else None, digest, names]
+
+    def _over(self, name: str, children: dict[str, str]) -> str:
+        """The digest of a folder, or of a stage, over names and their places: made again if something in it is new."""
+        found = {child: self._look(place) for child, place in children.items()}
+        known = self.known.get(name)
+        if _is_node(known) and known[2:] == [list(children)] and self._new.isdisjoint(children.values()):
             return known[1]
-        made = hashlib.sha256(json.dumps(sorted(children.items())).encode()).hexdigest()
-        self.known["folders"][name] = [children, made]
-        self.has_changed = True
-        return made
+        return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
 
-    def _file(self, name: str, state: os.stat_result) -> str:
-        stamp = [state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino]
-        known = self.known["files"].get(name)
-        if _is_pair(known) and known[0] == stamp:
-            return known[1]
-        made = hashlib.sha256(Path(self.root, name).read_bytes()).hexdigest()
-        self.known["files"][name] = [stamp, made]
-        self.has_changed = True
-        return made
+    def _file(self, name: str, state: os.stat_result) -> Node:
+        stamp, known = _stamp(state), self.known.get(name)
+        if _is_node(known) and known[0] == stamp:
+            return known
+        return [stamp, hashlib.sha256(Path(self.root, name).read_bytes()).hexdigest()]
 
 
-def _is_pair(known: Any) -> bool:
-    return isinstance(known, list) and len(cast("list[Any]", known)) == 2 and isinstance(known[1], str)
+def _stamp(state: os.stat_result) -> list[int]:
+    return [state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino]
+
+
+def _is_node(known: Any) -> bool:
+    match known:
+        case [_, str()]:
+            return True
+        case [_, str(), [*names]]:
+            return all(isinstance(name, str) for name in names)
+        case _:
+            return False
 
 
 def _children(folder: str) -> Iterator[str]:

@@ -92,7 +92,7 @@ class CompiledProgram:
         `by` is what makes it, beside the program; left out, it is tilekit.
         """
         cache = ProgramCache(config.cache_dir, config.cache_limit, "pages")
-        by = {"by": fingerprint.compiler(config.cache_dir).pages} if by is None else by
+        by = {"by": fingerprint.pages(config.cache_dir)} if by is None else by
         key = key_of({"page": name, "of": self.entry.key, **by})
         found = cache.lookup(key) or cache.publish(key, {name: make().encode()})
         return found.text(name)
