@@ -183,6 +183,7 @@ class FakeGpu(FakeDriver):
 
     def cuModuleLoadData(self, image: bytes) -> tuple[Any, ...]:
         if b".visible .entry flush" in image:
+            self.calls.append(("compile",))
             return self.answer(
                 "cuModuleLoadData", {"kernel": lambda gpu: gpu.calls.append(("flush", gpu.number(1, "Q")))}
             )

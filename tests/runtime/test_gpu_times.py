@@ -44,6 +44,12 @@ def test_runs_wait_behind_a_gate_and_begin_with_a_cold_cache(child: GpuChild, ca
     assert prints_calls(child, case, "('flush', 'run', 'gate')") == [*first, ["gate", 0], *few, ["gate", 0], *others]
 
 
+def test_what_cools_the_cache_is_compiled_once(child: GpuChild, case: Case) -> None:
+    for _ in range(3):
+        child.time(SCALE, binary(SCALES), case.arguments, repeat=4)
+    assert prints_calls(child, case, "('compile',)") == [["compile"]]
+
+
 def test_runs_that_only_warm_up_do_not_count(child: GpuChild, case: Case) -> None:
     kernel = binary(f"{SCALES}\n    gpu.n = getattr(gpu, 'n', 0) + 1\n    gpu.elapsed_ms = float(gpu.n)")
     assert child.time(SCALE, kernel, case.arguments, repeat=3, warmup=4).seconds == (0.008,) * 3
