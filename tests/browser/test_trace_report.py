@@ -668,22 +668,34 @@ def test_case_76_the_list_is_reached_by_tab_and_says_where_it_is(open_page, trac
     assert there.locator("[role=status].tk-spoken").inner_text() == label
 
 
-def test_every_stop_of_tab_is_seen_and_has_a_name(open_page, traced):
+STOP = r"""() => {
+    const at = document.activeElement;
+    if (at === document.body) return null;
+    // a sign or a mark says nothing, and a tab counts
+    const isSaid = at.matches('button:not([role=tab])') && /^[●○✕◆]?\w/.test(at.textContent);
+    return {
+        name: at.ariaLabel,
+        said: isSaid ? at.textContent.replace(/^\W/, '') : '',
+        hidden: !at.checkVisibility() || at.closest('[aria-hidden=true]') !== null,
+    };
+}"""
+
+
+def test_every_stop_of_tab_is_seen_and_goes_by_what_stands_on_it(open_page, traced):
     file, _ = traced(lambda sink: lower(sink, [f"{line}  # {'wide ' * 60}" for line in lines_of_ir(60, 13)]))
     there = open_page(file, "#p=3")
     stops = []
-    while (
-        stop := there.evaluate(
-            "() => { const at = document.activeElement; return at === document.body ? null"
-            " : { name: at.ariaLabel, hidden: !at.checkVisibility() || at.closest('[aria-hidden=true]') !== null }; }"
-        )
-    ) is not None or not stops:
-        stops.append(stop)
+    while len(stops) < 60:
         there.keyboard.press("Tab")
-        assert len(stops) < 60
-    names_ = [stop["name"] for stop in stops[1:]]
+        stop = there.evaluate(STOP)
+        if stop is None:
+            break
+        stops.append(stop)
+    names_ = [stop["name"] for stop in stops]
+    assert len(stops) > 20
     assert all(names_), names_
-    assert not any(stop["hidden"] for stop in stops[1:])
+    assert [stop for stop in stops if stop["hidden"]] == []
+    assert [stop for stop in stops if stop["said"].lower() not in stop["name"].lower()] == []
     # one stop for all phases, whose tabs are gone through by the arrows
     assert [name for name in names_ if name.startswith(("All phases", "Phase "))] == ["All phases"]
     there.get_by_role("tab", name="All phases").focus()
@@ -735,7 +747,7 @@ def test_case_78_any_two_passes_are_compared_as_python_compares_them(open_page, 
     there.keyboard.press("x")
     there.locator(".tk-pass", has_text="tile_pass_17").click()
     is_shown(there, 17)
-    there.get_by_role("button", name="Marked: 03 tile_pass_3 (x)").click()
+    there.get_by_role("button", name="Compare with 03: 03 tile_pass_3 (x)").click()
     before, after = run_.lines(steps[3].after), run_.lines(steps[17].after)
     assert balance(there) == textdiff.counts(before, after)
     there.keyboard.press("Shift+E")

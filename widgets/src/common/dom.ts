@@ -18,8 +18,10 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** A button; who calls it by what stands on it, as those do who speak to their machine, finds it by its name. */
 export function button(label: string, name: string, onClick: () => void, className = "tk-button"): HTMLButtonElement {
-  const element = el("button", className, [label], { type: "button", "aria-label": name, title: name });
+  const isNamed = !/^\w/.test(label) || name.toLowerCase().includes(label.toLowerCase());
+  const element = el("button", className, [label], { type: "button", "aria-label": isNamed ? name : `${label}: ${name}`, title: name });
   makeFocusable(element);
   element.addEventListener("click", onClick);
   return element;

@@ -43,7 +43,7 @@ export class FilterBar {
   }
 
   #badge(badge: Filter["badge"], sign: string, count: number, word: string, what: string, isPressed: boolean): HTMLElement {
-    const node = button("", `${what}: ${count}`, () => this.narrow({ badge }), "tk-badge");
+    const node = button("", `${count} ${word}: ${what}`, () => this.narrow({ badge }), "tk-badge");
     if (sign) node.append(el("i", "tk-sign-of", [sign], { "aria-hidden": "true" }));
     node.append(el("b", "", [String(count)]), el("span", "tk-badge-word", [` ${word}`]));
     setPressed(node, isPressed);

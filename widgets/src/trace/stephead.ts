@@ -55,8 +55,7 @@ export class StepHead {
   press({ step, marked, against, comparison, isBlamed }: State, columns: { isKnown: boolean; isOpen: boolean }): void {
     const words = !marked ? "Mark" : marked === step ? "Marked" : against ? "Compared" : `Compare with ${marked.number}`;
     this.#mark.textContent = words;
-    this.#mark.title = marked ? `Marked: ${marked.number} ${marked.name} (x)` : "Mark this pass, to compare another with it (x)";
-    this.#mark.setAttribute("aria-label", this.#mark.title);
+    this.#mark.title = this.#mark.ariaLabel = marked ? `${words}: ${marked.number} ${marked.name} (x)` : "Mark this pass, to compare another with it (x)";
     this.#blame.hidden = this.#mark.hidden = comparison !== undefined;
     this.#columns.hidden = !columns.isKnown;
     const pressed: [HTMLElement, boolean][] = [[this.#mark, marked !== undefined], [this.#blame, isBlamed], [this.#columns, columns.isOpen]];
