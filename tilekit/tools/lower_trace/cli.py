@@ -24,9 +24,10 @@ from tilekit import textdiff
 from tilekit.diag import TilekitError
 from tilekit.tools.lower_trace import meant, plain, queries, settings, shelf, terminal
 from tilekit.tools.lower_trace.console import Console, Style
-from tilekit.tools.lower_trace.journal import Compile, Run
+from tilekit.tools.lower_trace.journal import Compile
 from tilekit.tools.lower_trace.meant import TraceError
-from tilekit.tools.lower_trace.queries import Blame, Found, Pair, Place
+from tilekit.tools.lower_trace.plain import Beside
+from tilekit.tools.lower_trace.queries import Blame, Found, Place
 
 if TYPE_CHECKING:
     from tilekit.jit.arguments import JitKey
@@ -208,40 +209,31 @@ def _diff_of_steps(a: tuple[Place, str], b: tuple[Place, str], options: argparse
 def _diff_of_runs(a: Place, b: Place, options: argparse.Namespace) -> int:
     alone = len(a.compiles) == len(b.compiles) == 1
     pairs = [(a.compiles[0], b.compiles[0])] if alone else queries.compiles_beside(a.compiles, b.compiles)
-    found = [(one, other, _steps_beside(one, other)) for one, other in pairs]
-    code = (
-        SAME if all(one and other and all(pair.is_same for pair in steps) for one, other, steps in found) else DIFFERS
-    )
+    found = [Beside((a.run, b.run), *pair) for pair in pairs]
+    code = SAME if all(pair.is_same for pair in found) else DIFFERS
     if options.json:
-        data = [plain.of_pair(a.run, b.run, one, other, steps, options.context) for one, other, steps in found]
+        data = [plain.of_pair(pair, options.context) for pair in found]
         return _said({"same": code == SAME, "a": plain.of_run(a.run), "b": plain.of_run(b.run), "compiles": data}, code)
     console = Console(sys.stdout)
-    for one, other, steps in found:
-        _print_pair(console, a.run, b.run, one, other, steps, options.context)
+    for pair in found:
+        _print_pair(console, pair, options.context)
     return code
 
 
-def _steps_beside(a: Compile | None, b: Compile | None) -> list[Pair]:
-    return [] if a is None or b is None else queries.beside(a, b)
-
-
-def _print_pair(
-    console: Console, a: Run, b: Run, one: Compile | None, other: Compile | None, steps: Sequence[Pair], context: int
-) -> None:
+def _print_pair(console: Console, pair: Beside, context: int) -> None:
     """Each step of two compiles, and what is different where they part."""
-    if one is None or other is None:
-        compile, side = (one, "a") if one is not None else (other, "b")
+    if pair.a is None or pair.b is None:
+        compile, side = (pair.a, "a") if pair.a is not None else (pair.b, "b")
         assert compile is not None
         console.heading(f"{_named(compile)} · only in {side}")
         return
-    parted = queries.first_difference(steps)
-    console.heading(f"{_named(other)} · {'same' if parted is None else 'different'}")
-    for pair in steps:
-        mark = "=" if pair.is_same else "a" if pair.b is None else "b" if pair.a is None else "≠"
-        console.text(f"  {mark} {pair.step.base_phase}/{pair.step.title}", Style.PLAIN if mark == "=" else Style.PLACE)
-    if parted is not None:
-        console.heading(f"they part in {parted.step.base_phase}/{parted.step.title}")
-        _print_diff(console, plain.parted_lines(a, b, parted, context))
+    console.heading(f"{_named(pair.b)} · {'same' if pair.is_same else 'different'}")
+    for each in pair.steps:
+        mark = "=" if each.is_same else "a" if each.b is None else "b" if each.a is None else "≠"
+        console.text(f"  {mark} {queries.key_of(each.step)}", Style.PLAIN if mark == "=" else Style.PLACE)
+    if pair.parted is not None:
+        console.heading(f"they part in {queries.key_of(pair.parted.step)}")
+        _print_diff(console, pair.diff(context))
 
 
 def _named(compile: Compile) -> str:

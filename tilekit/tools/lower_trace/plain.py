@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tilekit import textdiff
@@ -24,11 +25,35 @@ def lines_made(run: Run, step: Step) -> list[str]:
     return [] if text_id is None else run.lines(text_id)
 
 
-def parted_lines(a: Run, b: Run, pair: Pair, context: int) -> list[str]:
-    """The diff of what a step made in two compiles."""
-    before = [] if pair.a is None else lines_made(a, pair.a)
-    after = [] if pair.b is None else lines_made(b, pair.b)
-    return textdiff.unified(before, after, context)
+@dataclass(frozen=True)
+class Beside:
+    """A compile of each of two runs, or one that only one run has."""
+
+    runs: tuple[Run, Run]
+    a: Compile | None
+    b: Compile | None
+
+    @cached_property
+    def steps(self) -> list[Pair]:
+        return [] if self.a is None or self.b is None else queries.beside(self.a, self.b)
+
+    @property
+    def parted(self) -> Pair | None:
+        """Where they part."""
+        return queries.first_difference(self.steps)
+
+    @property
+    def is_same(self) -> bool:
+        return self.a is not None and self.b is not None and self.parted is None
+
+    def diff(self, context: int) -> list[str]:
+        """What is different where they part."""
+        parted = self.parted
+        if parted is None:
+            return []
+        sides = zip(self.runs, (parted.a, parted.b), strict=True)
+        before, after = ([] if step is None else lines_made(run, step) for run, step in sides)
+        return textdiff.unified(before, after, context)
 
 
 def short(step: Step | None) -> str:
@@ -87,24 +112,21 @@ def of_step(step: Step) -> dict[str, Any]:
     }
 
 
-def of_pair(
-    a: Run, b: Run, one: Compile | None, other: Compile | None, steps: Sequence[Pair], context: int
-) -> dict[str, Any]:
-    parted = queries.first_difference(steps)
+def of_pair(pair: Beside, context: int) -> dict[str, Any]:
     return {
-        "a": None if one is None else _name(one),
-        "b": None if other is None else _name(other),
-        "same": one is not None and other is not None and parted is None,
-        "first_difference": None if parted is None else queries.key_of(parted.step),
-        "diff": [] if parted is None else parted_lines(a, b, parted, context),
+        "a": None if pair.a is None else _name(pair.a),
+        "b": None if pair.b is None else _name(pair.b),
+        "same": pair.is_same,
+        "first_difference": None if pair.parted is None else queries.key_of(pair.parted.step),
+        "diff": pair.diff(context),
         "steps": [
             {
-                "step": queries.key_of(pair.step),
-                "a": None if pair.a is None else pair.a.index,
-                "b": None if pair.b is None else pair.b.index,
-                "same": pair.is_same,
+                "step": queries.key_of(each.step),
+                "a": None if each.a is None else each.a.index,
+                "b": None if each.b is None else each.b.index,
+                "same": each.is_same,
             }
-            for pair in steps
+            for each in pair.steps
         ],
     }
 
