@@ -442,3 +442,18 @@ def test_every_kernel_of_the_project_is_tracked():
 
 
 _ = (int32,)
+
+
+def test_a_second_look_disassembles_no_function_again(monkeypatch):
+    class Doubling(tilekit.Script):
+        def __call__(self, n: int32, x: ~float32):
+            self.attrs.blocks = [cdiv(n, 32)]
+
+    asked = []
+    instructions = dependencies.dis.get_instructions
+    monkeypatch.setattr(dependencies.dis, "get_instructions", lambda code: asked.append(code) or instructions(code))
+    first = dependencies.of_script(Doubling, {}).parts
+    assert asked
+    asked.clear()
+    assert dependencies.of_script(Doubling, {}).parts == first
+    assert asked == []

@@ -264,8 +264,8 @@ def of_all(first: TilekitError, failures: int) -> TilekitError:
 def _number(read: source.FunctionSource, span: Span) -> int | None:
     """The number of the node at this place, or of the smallest one around it."""
     wanted = dataclasses.replace(span, caller=None)
-    if wanted in read.places:
-        return read.places.index(wanted)
+    if wanted in read.numbers:
+        return read.numbers[wanted]
     begin, end = (span.line, span.col), (span.end_line, span.end_col)
     around = [
         (at.end_line - at.line, at.end_col - at.col, number)

@@ -468,6 +468,12 @@ class _Said:
 
 def _names(code: CodeType, said: _Said) -> list[str]:
     """The names that a function takes from its surroundings."""
+    return sorted(_loads(code) | (said.annotations - set(code.co_varnames)))
+
+
+@functools.lru_cache(256)
+def _loads(code: CodeType) -> frozenset[str]:
+    """The names that a code object, or one inside of it, takes from its surroundings."""
     found = set(code.co_freevars) - {"__class__"}
     waiting = [code]
     while waiting:
@@ -475,7 +481,7 @@ def _names(code: CodeType, said: _Said) -> list[str]:
         loads = (i for i in dis.get_instructions(part) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
         found |= {str(instruction.argval) for instruction in loads}
         waiting += [constant for constant in part.co_consts if isinstance(constant, CodeType)]
-    return sorted(found | (said.annotations - set(code.co_varnames)))
+    return frozenset(found)
 
 
 def _lookup(function: FunctionType, name: str) -> tuple[str, Any]:

@@ -129,9 +129,14 @@ ATOMIC_MMA_CONFIGS: tuple[Callable[..., AtomicMmaConfig], ...] = (
 """Every mma instruction there is a device function for; of several for the same types the one that does the most."""
 
 
+@functools.cache
+def _atoms(vec_k: int) -> tuple[AtomicMmaConfig, ...]:
+    return tuple(make(vec_k) for make in ATOMIC_MMA_CONFIGS)
+
+
 def atoms_for(operand_type: DataType, acc_type: DataType, vec_k: int = 1) -> list[AtomicMmaConfig]:
     """The mma instructions for these types, the one that does the most at once first."""
-    atoms = [make(vec_k) for make in ATOMIC_MMA_CONFIGS]
+    atoms = _atoms(vec_k)
     found = [atom for atom in atoms if (atom.operand_type, atom.acc_type) == (operand_type, acc_type)]
     if not found:
         known = sorted({f"{atom.operand_type} with {atom.acc_type}" for atom in atoms})
