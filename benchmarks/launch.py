@@ -96,7 +96,7 @@ def _bare(runner: Any) -> Callable[[], object]:
 
     there, function = runner._functions[0]
     stream = there.stream(torch.cuda.current_stream().cuda_stream)
-    launch, slots = there.api.cuLaunchKernel, runner._slots_address
+    launch, slots = there.api.cuLaunchKernel, runner._arguments.address
     return lambda: launch(function, 8, 1, 1, 128, 1, 1, 0, stream, slots, 0)
 
 

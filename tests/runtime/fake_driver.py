@@ -11,6 +11,7 @@ class CUresult(IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_INVALID_CONTEXT = 201
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803
 
@@ -128,6 +129,8 @@ class FakeDriver:
         slots: int,
         extra: int,
     ) -> tuple[Any, ...]:
+        if not 0x1000 <= self.current < 0x1000 + len(self.capabilities):
+            return (CUresult.CUDA_ERROR_INVALID_CONTEXT,)
         pointers = (ctypes.c_void_p * self.parameters).from_address(slots)
         values = tuple(ctypes.string_at(pointer or 0, 8) for pointer in pointers)
         self.launches.append((function, (x, y, z), (bx, by, bz), shared, stream, values, self.current))

@@ -23,7 +23,7 @@ from tilekit.diag import ArgumentError, KernelError, LaunchError
 from tilekit.runtime import device, driver, launch_cuda
 from tilekit.runtime.launch import NOTHING_LAUNCHED
 from tilekit.runtime.launch_cuda import CudaKernel, runs_on
-from tilekit.runtime.manifest import Manifest, Param
+from tilekit.runtime.manifest import Manifest, Param, Workspace
 
 SCALE = Manifest(
     kernel="scale",
@@ -271,6 +271,34 @@ def test_threads_do_not_mix_their_arguments(fake: FakeDriver) -> None:
         assert y == x == n
 
 
+def test_what_is_packed_for_good_is_launched_as_it_was(fake: FakeDriver) -> None:
+    kernel = CudaKernel(SCALE, b"cubin")
+    packed = kernel.pack([4096, 8192, 0.5, 1000], 0)
+    assert packed is not None
+    kernel.start([1, 2, 3.0, 4], 0, 7)
+    kernel.start([4096, 8192, 0.5, 1000], 0, 77)
+    packed.there.launch(*packed.on(77))
+    other, wanted, found = fake.launches
+    assert found == wanted != other
+
+
+@pytest.mark.parametrize("why", ["it prints", "it is lent memory", "its grid is empty"])
+def test_what_takes_more_than_a_launch_is_not_packed_for_good(fake: FakeDriver, why: str) -> None:
+    lent = (Workspace("partial", "4 * n", clean=False),) if why == "it is lent memory" else ()
+    kernel = CudaKernel(replace(SCALE, workspaces=lent), b"cubin", prints=why == "it prints")
+    assert kernel.pack([4096, 8192, 0.5, 0 if why == "its grid is empty" else 1000], 0) is None
+
+
+@pytest.mark.parametrize("current", [0, 0x1001], ids=["a new thread", "a context of somebody else"])
+def test_on_a_machine_with_one_gpu_its_context_is_pushed_once_a_launch_was_refused(
+    fake: FakeDriver, current: int
+) -> None:
+    fake.capabilities = [(9, 0)]
+    fake.current = current
+    CudaKernel(SCALE, b"cubin").launch([FakeTensor(1), FakeTensor(2), 1.0, 1], stream=0)
+    assert [launch[6] for launch in fake.launches] == [0x1000] and fake.current == current
+
+
 def test_a_kernel_without_parameters_is_launched(fake: FakeDriver) -> None:
     fake.parameters = 0
     CudaKernel(replace(SCALE, params=(), grid=("4", "2", "1")), b"cubin").launch([], gpu=0, stream=0)
@@ -471,7 +499,7 @@ from tilekit import target
 from tilekit.cpusim.build import INCLUDE
 from tilekit.diag import KernelError
 from tilekit.runtime import device, launch_cuda
-from tilekit.runtime.manifest import Manifest, Param
+from tilekit.runtime.manifest import Manifest, Param, Workspace
 from tilekit.toolchain import nvrtc
 from tilekit.toolchain.binary import Options
 

@@ -2,8 +2,9 @@
 """Launching a cubin by the driver API, in torch's primary context and on torch's current stream.
 
 A launch costs a few microseconds of Python: the arguments are packed into one buffer made at loading, and the list of
-pointers into it is made once. Nothing waits for the GPU, so a fault inside a kernel shows in a later call; whoever
-wants to know now calls `synchronize`.
+pointers into it is made once. For whoever launches with the same arguments again and again, `CudaKernel.pack` packs
+them for good. Nothing waits for the GPU, so a fault inside a kernel shows in a later call; whoever wants to know now
+calls `synchronize`.
 
 What a kernel prints the driver writes to the standard output of this process when somebody waits for the GPU. So the
 launch of a kernel that prints waits for its end, and collects it: see `CudaKernel`.
@@ -17,6 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilekit import target as targets
@@ -48,7 +50,10 @@ class Context:
         self.handle = self.ask("cuDevicePrimaryCtxRetain", handle)
         self.address = int(self.handle)
         self.success = self.api.CUresult.CUDA_SUCCESS
+        self.launch: Callable[..., tuple[Any, ...]] = self.api.cuLaunchKernel
         self.streams: dict[int, Any] = {}
+        # then some context that is current is this one, most often, and a launch need not ask
+        self.is_alone = len(found.gpus) == 1
 
     def ask(self, call: str, *arguments: Any) -> Any:
         """Call the driver and unpack its answer; a refusal or a fault is an error in words."""
@@ -119,6 +124,32 @@ def _give_back(there: Context, address: int) -> None:
     there.api.cuCtxPopCurrent()
 
 
+class Arguments:
+    """The packed arguments of a launch, and the list of pointers into them that `cuLaunchKernel` reads."""
+
+    def __init__(self, packer: Packer) -> None:
+        buffer = (ctypes.c_char * max(packer.size, 1))()
+        base = ctypes.addressof(buffer)
+        self._slots = (ctypes.c_void_p * max(len(packer.offsets), 1))(*(base + at for at in packer.offsets))
+        self.address = ctypes.addressof(self._slots)
+        self.write: Callable[[Sequence[Any]], None] = functools.partial(packer.pack_into, buffer)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A launch whose arguments are packed for good: nobody writes to them again, so threads may share it."""
+
+    there: Context
+    index: int
+    kernel: str
+    arguments: Arguments
+    shape: tuple[Any, ...]
+
+    def on(self, raw: int) -> tuple[Any, ...]:
+        """What `cuLaunchKernel` takes on this stream; it must not outlive `self`."""
+        return (*self.shape, self.there.stream(raw), self.arguments.address, 0)
+
+
 class CudaKernel:
     """A compiled kernel, loaded on each GPU when it is first launched there.
 
@@ -133,15 +164,12 @@ class CudaKernel:
         self._prints = prints
         self._pointers = tuple(i for i, param in enumerate(manifest.params) if param.is_pointer)
         self._packer = Packer(manifest.kernel, manifest.params, manifest.lent)
+        self._is_plain = not prints and not manifest.workspaces
         # workspaces, by GPU and stream: launches on one stream follow each other, those on others do not
         self._workspaces: dict[tuple[int, int], list[DeviceMemory]] = {}
         # The driver reads the arguments before it returns, but lets go of the GIL: hence the lock.
         self._lock = threading.Lock()
-        self._buffer = (ctypes.c_char * max(self._packer.size, 1))()
-        base = ctypes.addressof(self._buffer)
-        slots = [base + at for at in self._packer.offsets]
-        self._slots = (ctypes.c_void_p * max(len(slots), 1))(*slots)
-        self._slots_address = ctypes.addressof(self._slots)
+        self._arguments = Arguments(self._packer)
         self._functions: dict[int, tuple[Context, Any]] = {}
         self._integers = manifest.integers
 
@@ -162,12 +190,26 @@ class CudaKernel:
         grid = self._extents(values)
         if 0 in grid:
             return NOTHING_LAUNCHED
-        raw = _current_stream(index) if stream is None else stream
+        raw = current_stream(index) if stream is None else stream
         on = there.streams.get(raw) or there.stream(raw)
+        if self._is_plain and there.is_alone:
+            self._enqueue(there, function, grid, on, values)
+            return LAUNCHED
         if there.is_current():
             return self._start(there, function, grid, on, values, (index, raw))
-        with there:  # a thread in which torch has not yet worked, or another GPU is current
+        with there:  # as below, or another GPU is current
             return self._start(there, function, grid, on, values, (index, raw))
+
+    def pack(self, values: Sequence[Any], index: int) -> Packed | None:
+        """The launch that `start` makes of these values, to be made often; None if each one takes more than that."""
+        there, function = self._functions.get(index) or self._load(index)
+        grid = self._extents(values)
+        if not self._is_plain or 0 in grid:
+            return None
+        arguments = Arguments(self._packer)
+        arguments.write(values)
+        shape = (function, *grid, self.manifest.block, 1, 1, self.manifest.shared_bytes)
+        return Packed(there, index, self.manifest.kernel, arguments, shape)
 
     def _extents(self, values: Sequence[Any]) -> tuple[int, int, int]:
         """The grid; `extents` has words for what is wrong with one, and takes its time."""
@@ -225,15 +267,17 @@ class CudaKernel:
     def _enqueue(
         self, there: Context, function: Any, grid: tuple[int, int, int], stream: Any, values: list[Any]
     ) -> None:
-        manifest, api = self.manifest, there.api
+        manifest, arguments = self.manifest, self._arguments
+        shape = (function, *grid, manifest.block, 1, 1, manifest.shared_bytes, stream, arguments.address, 0)
         with self._lock:
-            self._packer.pack_into(self._buffer, values)
-            answer = api.cuLaunchKernel(
-                function, *grid, manifest.block, 1, 1, manifest.shared_bytes, stream, self._slots_address, 0
-            )
+            arguments.write(values)
+            answer = there.launch(*shape)
+            if answer[0] != there.success and not there.is_current():
+                with there:  # a thread in which torch has not yet worked
+                    answer = there.launch(*shape)
         if answer[0] != there.success:
             try:
-                driver.check(api, "cuLaunchKernel", answer)
+                driver.check(there.api, "cuLaunchKernel", answer)
             except DriverError as error:
                 where = f"{manifest.kernel} (grid {grid}, {manifest.block} threads, {manifest.shared_bytes} bytes)"
                 there.fail(error, where)
@@ -305,13 +349,13 @@ def runs_on(built_for: Target, capability: tuple[int, int]) -> bool:
             return capability[0] == built_for.capability[0] and capability >= built_for.capability
 
 
-def _current_stream(index: int) -> int:
+def current_stream(index: int) -> int:
     """torch's current stream on this GPU; where torch is not in use, or knows no GPU, the default stream."""
-    return _stream_getter()(index) if "torch" in sys.modules else 0
+    return stream_getter()(index) if "torch" in sys.modules else 0
 
 
 @functools.cache
-def _stream_getter() -> Callable[[int], int]:
+def stream_getter() -> Callable[[int], int]:
     import torch
 
     return getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)
