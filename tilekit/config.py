@@ -168,6 +168,15 @@ OPTIONS: dict[str, tuple[str, Option]] = {
 # what the `option` façade has set in this process, by option name
 _session: dict[str, object] = {}
 
+# As long as this is the same object, nothing was changed in this process that decides which kernel a call finds, here or
+# in a room above: one look in place of many. Whoever changes such a thing begins a new era, afterwards.
+era: list[object] = [object()]
+
+
+def begin_era() -> None:
+    """Something was changed that decides which kernel a call finds."""
+    era[0] = object()
+
 
 def read_option(name: str, value: object) -> object:
     """`value` as the option `name` takes it; an unknown name or a useless value is an error."""
@@ -181,6 +190,7 @@ def read_option(name: str, value: object) -> object:
 def set_session_default(name: str, value: object) -> None:
     """Make `value` what `resolve` gives for `name` from now on."""
     _session[name] = read_option(name, value)
+    begin_era()
 
 
 def session_defaults() -> Mapping[str, object]:
@@ -191,6 +201,7 @@ def session_defaults() -> Mapping[str, object]:
 def clear_session_defaults() -> None:
     """Forget everything set in this process."""
     _session.clear()
+    begin_era()
 
 
 def resolve(overrides: Mapping[str, object] | None = None) -> Config:

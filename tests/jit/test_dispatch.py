@@ -169,7 +169,7 @@ def test_a_kernel_called_with_ever_new_constants_does_not_grow_without_end(scale
     x, y = torch.randn(100), torch.empty(100)
     for factor in (2.0, *map(float, range(20, 30)), 2.0):
         scale._dispatch.learn((100, factor, x, y), scale.last, scale._dispatch.circumstances())
-        assert len(scale._dispatch._known) <= 3
+        assert len(scale._dispatch.known.ready) <= 3
     scale._dispatch.forget()
     assert is_scaled(scale, 2.0) and is_scaled(scale, 2.0)
 
@@ -195,6 +195,7 @@ def test_what_changes_while_a_kernel_is_found_decides_the_next_call(scale, long_
     finally:
         scale.use_target(None)
         config._session.pop("bench_repeat", None)
+        config.begin_era()
 
 
 def test_threads_may_call_the_same_kernel(scale):
@@ -214,7 +215,7 @@ def test_threads_may_call_the_same_kernel(scale):
 
 def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale, monkeypatch):
     """A count, for times depend on the machine: what a GPU's launch costs in Python before the driver is asked."""
-    monkeypatch.setattr(observer, "_observers", [])  # a notebook's are called, too
+    monkeypatch.setattr(observer, "present", [])  # a notebook's are called, too
 
     class Counting(CudaKernel):
         def __init__(self):
@@ -226,6 +227,9 @@ def test_the_short_way_to_a_gpu_is_a_handful_of_function_calls(scale, monkeypatc
                 raise self.fault
             self.started.append(values)
             return LAUNCHED
+
+        def pack(self, values, index):
+            return None
 
     assert is_scaled(scale, 2.0)
     kernel, runner = scale.last, scale.last.runner

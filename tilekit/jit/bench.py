@@ -288,11 +288,12 @@ def words(error: BaseException) -> str:
 @contextlib.contextmanager
 def _as_before(kernel: Kernel) -> Iterator[None]:
     """The last call is the person's, not one of ours."""
-    last, run = kernel._last_arguments, kernel.last_run
+    history = kernel.history
+    arguments, run = history.arguments, history.last_run
     try:
         yield
     finally:
-        kernel._last_arguments, kernel.last_run = last, run or kernel.last_run
+        history.arguments, history.last_run = arguments, run or history.last_run
 
 
 # ------------------------------------------------------------------------------------------------------------- progress

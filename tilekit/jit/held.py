@@ -35,17 +35,6 @@ def hold(argument: Any) -> Any:
     return Held(weakref.ref(root), lambda owner: _view(owner, *layout))
 
 
-def hold_all(arguments: Sequence[Any], before: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """What to remember of the arguments of a call; the same as `before`, the last call, if they are the same."""
-    if before is not None and len(before) == len(arguments):
-        for old, new in zip(before, arguments, strict=True):
-            if old() is not new if type(old) is weakref.ref else not (type(new) is int and old == new):
-                break
-        else:
-            return before
-    return tuple(map(hold, arguments))
-
-
 def recall(held: Any) -> Any:
     """The argument, or None if it is gone."""
     if isinstance(held, weakref.ref):

@@ -128,9 +128,12 @@ class InstantiatedScript:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         try:
-            if not kwargs and (found := self._dispatch.launch(args)) is not None:
-                self.last = found
-                return
+            if not kwargs:
+                dispatch = self._dispatch
+                found = dispatch.known.repeated.again(args) or dispatch.launch(args)
+                if found is not None:
+                    self.last = found
+                    return
             found_under = self._dispatch.circumstances()
             call = self._checked(args, kwargs)
             observer.called(self, call.key, args, kwargs)

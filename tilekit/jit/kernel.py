@@ -18,6 +18,7 @@ from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import CLEAN, PATCHED, Edited
 from tilekit.jit import assumed, held, observer, placing, precheck, printing, session, summary
+from tilekit.jit.history import History
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
 from tilekit.jit.specialized import Specialized
@@ -77,8 +78,7 @@ class Kernel:
     sources: Sources
     compile_seconds: float
     number: int = field(default_factory=lambda: next(_numbers))
-    launches: int = 0
-    last_run: LaunchStats | None = None
+    history: History = field(default_factory=History)
     # what building the CPU runtime took, if this kernel was the first that needed it
     simulator_seconds: float = 0.0
     # what was said of the blocks that were checked before the first launch
@@ -90,10 +90,21 @@ class Kernel:
     # the last thing that went wrong, until the source is another one or what found it finds nothing
     report: KernelError | None = None
     _made_checker: CheckRunner | None = None
-    # everything that the last launch or check printed; on a GPU see CudaKernel
-    printed: str = ""
-    # the arguments of the last call, as far as their owners keep them
-    _last_arguments: tuple[Any, ...] | None = None
+
+    @property
+    def launches(self) -> int:
+        """How many launches went well."""
+        return self.history.launches
+
+    @property
+    def last_run(self) -> LaunchStats | None:
+        """What the last launch tells; None if there was none."""
+        return self.history.last_run
+
+    @property
+    def printed(self) -> str:
+        """Everything that the last launch or check printed."""
+        return self.history.printed
 
     @property
     def script(self) -> str:
@@ -158,9 +169,10 @@ class Kernel:
 
     def launch(self, arguments: Sequence[Any]) -> None:
         """Run it on arguments that are already checked."""
-        self.remember(arguments)
+        history = self.history
+        history.arguments = tuple(map(held.hold, arguments))
         self.keep()
-        if self.launches == 0:
+        if history.launches == 0:
             # it may have to build the simulator, or wait for a worker
             for watcher in observer.observers():
                 watcher.compiling(self.script, "first launch")
@@ -171,30 +183,30 @@ class Kernel:
             if seed is not None and self.can_be_checked:
                 if self._fills_in_parts:  # nothing may change before all is known
                     self._check(arguments, seed=seed)
-                with self._launching(self.last_run) as on_wait:
-                    self.last_run = self._checker.launch(arguments, seed=seed, on_wait=on_wait)
+                with self._launching(history.last_run) as on_wait:
+                    stats = self._checker.launch(arguments, seed=seed, on_wait=on_wait)
             else:
                 self._check_first(arguments)
                 checked = False
-                self.last_run = self._launch(arguments)
+                stats = self._launch(arguments)
         except KernelError as error:
             raise self.failed(error, checked=checked) from error.__cause__
         self._found_nothing(checked=checked)
-        self.launched(self.last_run)
+        self.launched(stats)
 
     def failed(self, error: KernelError, *, checked: bool) -> KernelError:
         """Take note of a launch that went wrong; the error to raise."""
-        self.printed = str(error.data.get("printed", ""))
-        printing.show(self.printed)
+        self.history.printed = str(error.data.get("printed", ""))
+        printing.show(self.history.printed)
         return self._reported(error, checked=checked)
 
     def launched(self, stats: LaunchStats) -> None:
         """Take note of a launch that went well."""
-        self.last_run = stats
-        self.printed = stats.printed
+        history = self.history
+        history.last_run, history.printed = stats, stats.printed
         if stats.printed:
             printing.show(stats.printed)
-        self.launches += 1
+        history.launches += 1
         for watcher in observer.observers():
             watcher.launched(self)
 
@@ -207,14 +219,11 @@ class Kernel:
     def _launching(self, before: LaunchStats | None = None) -> Launching:
         return Launching(self.script, self.machine.config.cpu_timeout, before)
 
-    def remember(self, arguments: Sequence[Any]) -> None:
-        """Remember the arguments of a call, as far as their owners keep them."""
-        self._last_arguments = held.hold_all(arguments, self._last_arguments)
-
     def _recalled(self) -> list[Any]:
         """The arguments of the last call."""
-        values = list(map(held.recall, self._last_arguments or ()))
-        if self._last_arguments is None or any(value is None for value in values):
+        arguments = self.history.arguments
+        values = list(map(held.recall, arguments or ()))
+        if arguments is None or any(value is None for value in values):
             raise ArgumentError(
                 "TK634", f"{self.script}: the arguments of the last call are gone", help="call it again"
             )
@@ -298,10 +307,10 @@ class Kernel:
             with self._launching() as on_wait:
                 ran = self._check(values, sample=sample, seed=seed, on_wait=on_wait)
         except KernelError as error:
-            self.printed = str(error.data.get("printed", ""))
+            self.history.printed = str(error.data.get("printed", ""))
             raise self._reported(error, checked=True) from error.__cause__
         self._found_nothing(checked=True)
-        self.printed = ran.printed
+        self.history.printed = ran.printed
         return ran.check or CheckStats(0, 0, seed, 0.0)
 
     def _check(
@@ -358,6 +367,7 @@ class Kernel:
             # copy does so too
             self.report = copy.copy(placed).with_traceback(None)
             self.report.__cause__ = self.report.__context__ = None
+            config.begin_era()
         return placed
 
     def _placed(self, error: KernelError) -> KernelError:
@@ -632,6 +642,7 @@ class Kernel:
             if isinstance(member, cached_property):  # each is of what ran until now
                 self.__dict__.pop(name, None)
         self.sample = self.report = self._made_checker = None
+        config.begin_era()
 
     def _require_compiled(self, lack: str) -> CompiledProgram:
         """What was compiled; where nothing was, an error that names what the evaluator lacks."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tilekit import config
 from tilekit.diag.sources import Sources
 from tilekit.events import Fanout, Sink
 
@@ -74,7 +75,8 @@ class Tracer(Protocol):
         """Candidates of a tuning of this script are compiled where it hears of nothing."""
 
 
-_observers: list[Observer] = []
+# who is told; the list is always the same one, for launches look whether anybody is there
+present: list[Observer] = []
 _listeners: list[Listener] = []
 # each with a number of its own, the innermost one last; a tuple, which other threads may look at while it is replaced
 _tracers: tuple[tuple[int, Tracer], ...] = ()
@@ -98,6 +100,7 @@ def trace(tracer: Tracer, *, outermost: bool = False) -> None:
     with _changing:
         new = ((next(_numbers), tracer),)
         _tracers = new + _tracers if outermost else _tracers + new
+    config.begin_era()
 
 
 def trace_anew(tracer: Tracer) -> None:
@@ -105,6 +108,7 @@ def trace_anew(tracer: Tracer) -> None:
     global _tracers
     with _changing:
         _tracers = tuple((next(_numbers) if other is tracer else number, other) for number, other in _tracers)
+    config.begin_era()
 
 
 def untrace(tracer: Tracer) -> None:
@@ -112,6 +116,7 @@ def untrace(tracer: Tracer) -> None:
     global _tracers
     with _changing:
         _tracers = tuple((number, other) for number, other in _tracers if other is not tracer)
+    config.begin_era()
 
 
 def tracer() -> Tracer | None:
@@ -189,12 +194,12 @@ def called(handle: InstantiatedScript, kind: JitKey, args: Sequence[Any], kwargs
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
     """Within the block, `observer` is told."""
-    _observers.append(observer)
+    present.append(observer)
     try:
         yield
     finally:
-        _observers.remove(observer)
+        present.remove(observer)
 
 
 def observers() -> tuple[Observer, ...]:
-    return tuple(_observers)
+    return tuple(present)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tilekit import config
 from tilekit import target as targets
 from tilekit.jit import observer
 from tilekit.runtime import device
@@ -23,10 +24,12 @@ _chosen: list[Target | None] = [None]
 def default_target(chosen: Target | None) -> Iterator[None]:
     """Within the block, new handles compile for this target; None leaves the choice as it is."""
     _chosen.append(chosen or _chosen[-1])
+    config.begin_era()
     try:
         yield
     finally:
         _chosen.pop()
+        config.begin_era()
 
 
 def chosen_target() -> Target | None:
@@ -57,6 +60,7 @@ _cells = [0]
 def begin_cell() -> None:
     """A cell of a notebook begins: the ones before it may have changed what kernels depend on."""
     _cells[0] += 1
+    config.begin_era()
 
 
 def cell() -> int:
@@ -73,16 +77,19 @@ _next = itertools.count(1)
 def changed_pipeline(changes: Sequence[Change]) -> Iterator[None]:
     """Within the block, kernels are compiled with these changes to the pipeline as well."""
     _changes.append((next(_next), tuple(changes)))
+    config.begin_era()
     try:
         yield
     finally:
         _changes.pop()
+        config.begin_era()
 
 
 def set_pipeline_changes(changes: Sequence[Change]) -> None:
     """Let these changes to the pipeline hold from now on, in place of those that were set before."""
     of_blocks = [each for _, each in _changes[1:]]
     _changes[:] = [(next(_next), each) for each in (tuple(changes), *of_blocks)]
+    config.begin_era()
 
 
 def standing_changes() -> tuple[Change, ...]:
@@ -96,7 +103,10 @@ def pipeline_changes() -> tuple[Change, ...]:
 
 
 def moment() -> tuple[Target | None, int, int, int]:
-    """The target, the cell, who traces, the pipeline: as long as they stay, the same call finds the same kernel."""
+    """The target, the cell, who traces, the pipeline: as long as they stay, the same call finds the same kernel.
+
+    Whoever changes one of them begins an era: see `config`.
+    """
     return _chosen[-1], _cells[0], observer.tracing(), _changes[-1][0]
 
 

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shortest way of a call: the same numbers and the very same tensor objects as in a call before, on a GPU.
+
+What such a call launches is known down to the arguments of `cuLaunchKernel`: nothing is packed, and no lock is taken.
+An entry is found by the values of numbers and the identities of tensors. It goes when one of its tensors dies, so that
+an identity is never that of another tensor. A tensor that is still itself may have got other memory or gaps, so its
+address is compared and gaps are looked for. Nobody can tell at this price that `data` was set to the same memory seen
+as another dtype.
+
+Calls with ever new tensors leave no entries: the first time, only who was there is noted.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tilekit import config
+from tilekit.dtypes import DataType, PointerType
+from tilekit.jit import observer
+from tilekit.lang.params import CallParameters, ParamType
+from tilekit.runtime import launch_cuda
+from tilekit.runtime.launch import LAUNCHED
+from tilekit.runtime.launch_cuda import Packed
+
+if TYPE_CHECKING:
+    from tilekit.jit.dispatch import Ready
+    from tilekit.jit.kernel import Kernel
+
+Again: TypeAlias = "Callable[[Sequence[Any]], Kernel | None]"
+
+# how many calls of one handle are kept, and how many noted
+_MOST = 1024
+
+
+def identity(name: str, kind: ParamType) -> str:
+    """The expression for what tells an argument of the right type from others, by value or as an object."""
+    if isinstance(kind, PointerType):
+        return f"id({name})"
+    # as numbers -0.0 is 0.0
+    return f"({name} or {name}.hex())" if _python_type(kind) is float else name
+
+
+def _python_type(kind: type | DataType) -> type:
+    if isinstance(kind, type):
+        return kind
+    return bool if kind.is_boolean() else int if kind.is_integer() else float
+
+
+class Repeated:
+    """The repeated calls of one handle: `again` launches one, or gives None where another way must be taken."""
+
+    def __init__(self, params: CallParameters) -> None:
+        self.again: Again = _never
+        self._params = params
+        self._pointers = [isinstance(params.param_types[i], PointerType) for i in params.kernel_params]
+        self._entries: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._noted: dict[tuple[Any, ...], tuple[weakref.ref[Any], ...]] = {}
+
+    def saw(
+        self,
+        ready: Ready,
+        values: Sequence[Any],
+        key: tuple[Any, ...],
+        refs: tuple[weakref.ref[Any], ...],
+        held: tuple[Any, ...],
+        index: int,
+    ) -> None:
+        """Note a launch that went well, and keep it the second time; `held` is what the kernel remembers of it."""
+        # with the same key they differ only if a tensor that was noted is dead, and then not as tensors do
+        if self._noted.get(key) != refs:
+            _put(self._noted, key, refs)
+            return
+        self._noted.pop(key, None)
+        packed: Packed | None = ready.runner.pack(values, index)
+        if packed is None:
+            return
+        if self.again is _never:
+            self.again = _written(self._params, self._entries)
+        entries = self._entries
+        alive = packed, [weakref.ref(ref(), lambda _: entries.pop(key, None)) for ref in refs]
+        addresses = [value for value, is_pointer in zip(values, self._pointers, strict=True) if is_pointer]
+        check = None if packed.there.is_alone else packed.there.is_current
+        stream = launch_cuda.current_stream(index)
+        kernel = ready.kernel
+        known = (
+            alive,
+            ready,
+            kernel,
+            kernel.history,
+            ready.era,
+            *addresses,
+            index,
+            check,
+            held,
+            packed.there,
+            packed.kernel,
+        )
+        _put(entries, key, (*known, stream, packed.on(stream)))
+
+
+def _put(places: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
+    if len(places) >= _MOST:
+        places.clear()
+    places[key] = value
+
+
+def _never(_: Sequence[Any]) -> None:
+    """Nothing was repeated yet."""
+
+
+def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, ...]]) -> Again:
+    """`again` for this signature."""
+    named = {f"a{i}": kind for i, kind in enumerate(params.param_types)}
+    pointers = [name for name, kind in named.items() if isinstance(kind, PointerType)]
+    plain = [(name, kind) for name, kind in named.items() if not isinstance(kind, PointerType)]
+    types = [f"type({name}) is not {_python_type(kind).__name__}" for name, kind in plain]
+    key = ", ".join(identity(name, kind) for name, kind in named.items())
+    text = _TEXT.format(
+        arguments=", ".join(named),
+        is_strange=" or ".join(types) or "False",
+        key=key,
+        addresses=", ".join(f"p{name}" for name in pointers),
+        has_moved=" or ".join(f"{name}.data_ptr() != p{name} or not {name}.is_contiguous()" for name in pointers),
+    )
+    names: dict[str, Any] = {
+        "entries": entries,
+        "get": entries.get,
+        "era": config.era,
+        "stream_of": launch_cuda.stream_getter(),
+        "monotonic": time.monotonic,
+        "observers": observer.present,
+        "launched": LAUNCHED,
+    }
+    exec(compile(text, "<again>", "exec"), names)
+    return names["again"]
+
+
+# A launch that the driver refuses did nothing: another way makes it again, in the right context, or has words for it.
+_TEXT = """
+def again(arguments):
+    try:
+        ({arguments},) = arguments
+        if {is_strange}:
+            return None
+        found = get(({key},))
+        if found is None:
+            return None
+        alive, ready, kernel, history, then, {addresses}, index, check, held, there, name, stream, call = found
+        if era[0] is not then or {has_moved}:
+            return None
+    except (RuntimeError, ValueError):
+        return None
+    if check is not None and not check():
+        return None
+    now = stream_of(index)
+    if now != stream:
+        call = alive[0].on(now)
+        entries[{key},] = (*found[:-2], now, call)
+    now = monotonic()
+    if now > ready.next_look:
+        ready.look(now)
+    answer = there.launch(*call)[0]
+    if answer is not there.success and answer != there.success:
+        return None
+    there.last_kernel = name
+    history.arguments = held
+    history.last_run = launched
+    history.printed = ""
+    history.launches += 1
+    if observers:
+        for watcher in tuple(observers):
+            watcher.launched(kernel)
+    return kernel
+"""
