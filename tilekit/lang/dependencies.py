@@ -279,8 +279,8 @@ class _Walk:
         if is_home and _is_standard(module):
             raise Untracked(f"{where} is {module}.{function.__qualname__}, whose answer may change")
         name = self._name(function, f"function {source.qualified_name(function.__code__)}")
-        said = _Said()
         if function.__code__.co_name == "<lambda>":
+            said = _Said()
             said.take_code(function.__code__)
         else:
             try:
@@ -288,7 +288,7 @@ class _Walk:
             except TilekitError as error:
                 raise Untracked(f"the source of {name} is not available") from error
             self.found.functions[read.name] = function
-            said.take(read.node)
+            said = _said(read.node)
         if said.reason is not None:
             raise Untracked(f"{name} {said.reason}")
         self.found.asks_for_gpu |= _ASKS_FOR_GPU in said.attributes
@@ -464,6 +464,13 @@ class _Said:
             self.ways.setdefault(base.id, []).append(tuple(way))
             self.text.append(".".join((base.id, *way)))
         return isinstance(base, ast.Name)
+
+
+@functools.lru_cache(256)
+def _said(function: ast.FunctionDef) -> _Said:
+    said = _Said()
+    said.take(function)
+    return said
 
 
 def _names(code: CodeType, said: _Said) -> list[str]:
