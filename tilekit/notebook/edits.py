@@ -8,6 +8,7 @@ typed in either is compiled. The notebook's own files remember what was typed in
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class NotebookEdits:
 
     def __init__(self) -> None:
         self._sinks: dict[Identity, EditSink] = {}
-        self._apart = Apart(lambda kernel: _folder(kernel).path.is_dir())
+        self._apart = Apart(lambda kernel: os.path.isdir(_folder(kernel).path))
 
     def open(self) -> None:
         observer.listen(self.sink)

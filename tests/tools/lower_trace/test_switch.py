@@ -530,7 +530,7 @@ def test_a_trace_that_is_deleted_is_written_anew_with_all_that_it_had_said(tmp_p
         assert set(before) < set(lines_of(t.folder))
         assert names < {path.relative_to(t.folder) for path in t.folder.rglob("*.tir")}
         assert 'data-tk="j"' in t.report.read_text()
-        assert (t.report.parent / "codegen.cpp").exists()
+        assert list(t.report.parent.rglob("codegen.cpp"))
     read = journal.read(t.folder)
     assert read.ended and [compile.status for compile in read.compiles] == ["done", "failed", "done"]
     assert 'data-tk="z"' in t.report.read_text() and (t.report.parent / "index.html").exists()
@@ -544,7 +544,8 @@ def test_a_trace_that_is_deleted_in_the_middle_of_a_compile_is_whole(tmp_path, c
     assert capfd.readouterr().err.count("anew") == 1
     first, second = journal.read(t.folder).compiles
     assert [step.status for step in first.steps] == ["done"] * len(first.steps)
-    assert [step.name for step in first.steps if step.name != "deleting"] == [step.name for step in second.steps]
+    names = [[step.name for step in each.steps if step.base_phase in ("tile", "lower")] for each in (first, second)]
+    assert [name for name in names[0] if name != "deleting"] == names[1]
 
 
 def test_a_list_of_runs_that_cannot_be_written_is_one_line_and_the_trace_goes_on(tmp_path, capfd):

@@ -14,6 +14,7 @@ import errno
 import hashlib
 import itertools
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -325,7 +326,7 @@ class EditStore:
         self.working = working
         self._claim = self.root / (".kernel.json" if working == WORKING else f".{working}.kernel.json")
         self._first: Identity | None = None
-        self._apart = Apart(lambda kernel: (self.root / folder_name(kernel)).is_dir())
+        self._apart = Apart(lambda kernel: os.path.isdir(self.root / folder_name(kernel)))
         self._lock = threading.Lock()
 
     def folder(self, kernel: Identity) -> EditFolder:

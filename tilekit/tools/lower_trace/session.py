@@ -162,7 +162,8 @@ class Session:
 
     def edits_alone(self, kernel: Identity) -> EditSink | None:
         """Who answers with what a person edited of a kernel, and traces nothing; nobody, if that is nothing."""
-        folder = self.edit_folder(kernel) if self.settings.keeps_source and self._store().root.is_dir() else None
+        is_there = self.settings.keeps_source and os.path.isdir(self._store().root)
+        folder = self.edit_folder(kernel) if is_there else None
         has_tiles = folder is not None and any(tile.holds_edit() for tile in folder.tiles())
         if folder is None or not (has_tiles or folder.holds_edit()):
             return None
