@@ -52,7 +52,7 @@ def probe_of(params: CallParameters, arguments: Sequence[Any], *, by_value: bool
     torch = sys.modules.get("torch")
     if torch is None or len(arguments) != len(params.param_names):
         return None
-    names = {"Tensor": torch.Tensor, "Parameter": torch.nn.Parameter, "ref": weakref.ref, "hold": held.hold}
+    names = {"Tensor": torch.Tensor, "Parameter": torch.nn.Parameter, "ref": weakref.ref, "hold": held.hold_view}
     body = _Body(names, by_value)
     for number, (kind, argument) in enumerate(zip(params.param_types, arguments, strict=True)):
         if passing(kind) is Passing.POINTER and not isinstance(argument, torch.Tensor):
@@ -91,7 +91,7 @@ class _Body:
                 assert isinstance(kind, PointerType)
                 self._pointer(name, kind, argument)
                 self.values.append(f"p{name}")
-                self.held.append(f"r{name} if {name}._base is None else hold({name})")
+                self.held.append(f"r{name} if (base := {name}._base) is None else hold({name}, base)")
 
     def require(self, condition: str) -> None:
         """Only arguments for which this holds are taken the short way."""

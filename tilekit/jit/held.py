@@ -12,7 +12,7 @@ from tilekit.runtime import tensors
 from tilekit.runtime.tensors import Library
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # frozen, it would cost a launch a microsecond
 class Held:
     """A view that can be had again as long as somebody keeps what it is a view of."""
 
@@ -26,13 +26,16 @@ def hold(argument: Any) -> Any:
         return argument
     if tensors.library_of(argument) is Library.TORCH:
         base = argument._base
-        if base is None:
-            return weakref.ref(argument)
-        place = (argument.shape, argument.stride(), argument.storage_offset())
-        return Held(weakref.ref(base), lambda owner: owner.as_strided(*place))
+        return weakref.ref(argument) if base is None else hold_view(argument, base)
     root = _root(argument)
     layout = (argument.shape, argument.dtype, _address(argument) - _address(root), argument.strides)
     return Held(weakref.ref(root), lambda owner: _view(owner, *layout))
+
+
+def hold_view(view: Any, base: Any) -> Held:
+    """What to remember of one of torch's tensors that is a view of `base`."""
+    place = (view.shape, view.stride(), view.storage_offset())
+    return Held(weakref.ref(base), lambda owner: owner.as_strided(*place))
 
 
 def recall(held: Any) -> Any:
