@@ -110,7 +110,7 @@ def _digests(package: Path, root: Path, *parts: tuple[str, ...]) -> list[str]:
 
 def _read(index: Path) -> dict[str, Any]:
     try:
-        found: Any = json.loads(index.read_bytes())
+        found: Any = json.loads(files.read(str(index)))
         nodes = found["nodes"] if found["format"] == _FORMAT else {}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
@@ -146,20 +146,31 @@ class Tree:
         is_folder = stat.S_ISDIR(state.st_mode)
         return self._keep(name, self._folder(name, state) if is_folder else self._file(name, state))
 
+    def _remembered(self, name: str) -> Node | None:
+        match self.known.get(name):
+            case [_, str()] as node:
+                return cast("Node", node)
+            case [_, str(), [*names]] as node if all(isinstance(name, str) for name in names):
+                return cast("Node", node)
+            case _:
+                return None
+
     def _keep(self, name: str, node: Node) -> str:
-        known = self.known.get(name)
+        known = self._remembered(name)
         if known != node:
             self.known[name] = node
             self.has_changed = True
-            if not _is_node(known) or known[1] != node[1]:
+            if known is None or known[1] != node[1]:
                 self._new.add(name)
         self._seen[name] = node[1]
         return node[1]
 
     def _folder(self, name: str, state: os.stat_result) -> Node:
-        stamp, known = _stamp(state), self.known.get(name)
-        is_listed = _is_node(known) and known[0] == stamp and len(known) == 3
-        names: list[str] = known[2] if is_listed else sorted(_children(f"{self.root}/{name}"))
+        stamp, known = _stamp(state), self._remembered(name)
+        if known is not None and known[0] == stamp and len(known) == 3:
+            names: list[str] = known[2]
+        else:
+            names = sorted(_children(f"{self.root}/{name}"))
         is_settled = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS
         digest = self._over(name, {child: f"{name}/{child}" for child in names})
         return [stamp if is_settled else None, digest, names]
@@ -167,30 +178,20 @@ class Tree:
     def _over(self, name: str, children: dict[str, str]) -> str:
         """The digest of a folder, or of a stage, over names and their places: made again if something in it is new."""
         found = {child: self._look(place) for child, place in children.items()}
-        known = self.known.get(name)
-        if _is_node(known) and known[2:] == [list(children)] and self._new.isdisjoint(children.values()):
+        known = self._remembered(name)
+        if known is not None and known[2:] == [list(children)] and self._new.isdisjoint(children.values()):
             return known[1]
         return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest()
 
     def _file(self, name: str, state: os.stat_result) -> Node:
-        stamp, known = _stamp(state), self.known.get(name)
-        if _is_node(known) and known[0] == stamp:
+        stamp, known = _stamp(state), self._remembered(name)
+        if known is not None and known[0] == stamp:
             return known
         return [stamp, hashlib.sha256(Path(self.root, name).read_bytes()).hexdigest()]
 
 
 def _stamp(state: os.stat_result) -> list[int]:
     return [state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino]
-
-
-def _is_node(known: Any) -> bool:
-    match known:
-        case [_, str()]:
-            return True
-        case [_, str(), [*names]]:
-            return all(isinstance(name, str) for name in names)
-        case _:
-            return False
 
 
 def _children(folder: str) -> Iterator[str]:

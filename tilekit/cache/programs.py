@@ -86,10 +86,10 @@ class ProgramCache:
         """Return the entry, if it is there and whole."""
         folder = self.programs / key
         try:
-            index = json.loads((folder / INDEX).read_bytes())
+            index = json.loads(whole_files.read(f"{folder}/{INDEX}"))
             if index["format"] != _FORMAT or index["key"] != key:
                 return None
-            files = {name: _read_checked(folder, name, digest) for name, digest in index["files"].items()}
+            files = {name: _read_checked(str(folder), name, digest) for name, digest in index["files"].items()}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
         size.used(folder / INDEX)
@@ -133,10 +133,10 @@ class ProgramCache:
         raise OSError(f"{folder} changed {_ATTEMPTS} times while it was written")
 
 
-def _read_checked(folder: Path, name: str, digest: str) -> bytes:
+def _read_checked(folder: str, name: str, digest: str) -> bytes:
     if not _is_inside(name):
         raise ValueError(f"{name} is not a name inside an entry")
-    content = (folder / name).read_bytes()
+    content = whole_files.read(f"{folder}/{name}")
     if _digest(content) != digest:
         raise ValueError(f"{name} is not what was published")
     return content

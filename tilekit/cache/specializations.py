@@ -36,8 +36,8 @@ class SpecializationCache:
         """The text and the facts of one schedule's program, if they are there and whole."""
         place = self.folder / key
         try:
-            text = (place / f"{number}.txt").read_text()
-            record = json.loads((place / f"{number}.json").read_bytes())
+            text = files.read(f"{place}/{number}.txt").decode()
+            record = json.loads(files.read(f"{place}/{number}.json"))
             if record["seal"] != _seal(key, number, text, record["facts"]):
                 return None
         except (OSError, ValueError, LookupError, TypeError, RecursionError):

@@ -70,9 +70,12 @@ def version() -> str:
     # it knows email and zip files, and takes longer to import than all of ours
     metadata = importlib.import_module("importlib.metadata")
     try:
-        return f"NVRTC {metadata.version(_WHEEL)}"
+        said: str = metadata.distribution(_WHEEL).read_text("METADATA") or ""
     except metadata.PackageNotFoundError:
-        return "NVRTC {}.{}".format(*_version_numbers(_library()))
+        said = ""
+    # who reads all of it as a mail takes twice as long
+    found = next((line.split()[1] for line in said.splitlines() if line.startswith("Version: ")), None)
+    return f"NVRTC {found}" if found else "NVRTC {}.{}".format(*_version_numbers(_library()))
 
 
 def _loaded_version(nvrtc: Any) -> str:
