@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches for tests that want one of their own."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tilekit import config
+from tilekit import config, option
 
 
 def new_cache(folder: Path) -> Path:
@@ -13,3 +15,15 @@ def new_cache(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cpusim").symlink_to(runtime)
     return folder
+
+
+@contextmanager
+def in_force(folder: Path) -> Iterator[Path]:
+    """Use this cache folder for a while."""
+    before = dict(config._session)
+    option.cache_dir(folder)
+    try:
+        yield folder
+    finally:
+        config._session.clear()
+        config._session.update(before)

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tilekit import config, option
+from tests.caches import in_force
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path) -> Iterator[Path]:
     """An empty cache folder, in force for the test."""
-    before = dict(config._session)
-    folder = tmp_path / "cache"
-    option.cache_dir(folder)
-    yield folder
-    config._session.clear()
-    config._session.update(before)
+    with in_force(tmp_path / "cache") as folder:
+        yield folder
