@@ -7,6 +7,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# tests start hundreds of processes: without bytecode, each of them would compile the package again
+export PYTHONDONTWRITEBYTECODE :=
+
 ifeq ($(origin PYTHON),undefined)
 PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/.installed

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ from tests.browser import lab
 os.environ.setdefault("TILEKIT_CPU_CHECK_BLOCKS", "0")
 # So do tests of tuning. Elsewhere it would compile and run every schedule of a kernel, for each of its sizes.
 os.environ.setdefault("TILEKIT_AUTOTUNE", "0")
+
+# What reads notebooks would build the grammars of all internet addresses, for seconds, and check none with them.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # Machines that run tests are often busy: a slow example is no failure. A failing one prints how to repeat it, and soon:
 # to explain it would take minutes.
