@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -50,6 +51,19 @@ start = time.perf_counter()
 handle(1024, *tensors)
 torch.cuda.synchronize()
 print(time.perf_counter() - start, "hidet" in sys.modules)
+"""
+)
+
+# the functions that take longest by themselves: calls, milliseconds, and those with what they call
+_DEAREST = (
+    _SCRIPT
+    + """
+import cProfile, json, pstats
+profile = cProfile.Profile()
+profile.runcall(handle, 1024, *tensors)
+dearest = sorted(pstats.Stats(profile).stats.items(), key=lambda row: -row[1][2])[:15]
+print(json.dumps({{f"{{os.path.basename(file)}}:{{line}} {{name}}": [calls, round(1e3 * own, 3), round(1e3 * all, 3)]
+                  for (file, line, name), (_, calls, own, all, _) in dearest}}))
 """
 )
 
@@ -108,20 +122,25 @@ def first_call_milliseconds() -> dict[str, Any]:
 def _first_calls(language: str) -> dict[str, Any]:
     found: dict[str, list[float]] = {"cold": [], "cached": []}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "script.py")
-        path.write_text(_FIRST_CALL.format(language=language, folder=str(Path(folder, "cache"))))
-        root = str(Path(__file__).parents[1])
-        python_path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         for turn in range(REPEAT if language == "tilekit" else 4):
-            environment = {**os.environ, "PYTHONPATH": python_path}
-            run = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True)
-            if run.returncode:
-                raise RuntimeError(run.stderr)
-            seconds, has_compiler = run.stdout.split()[-2:]
+            seconds, has_compiler = _printed(_FIRST_CALL, language, folder).split()[-2:]
             if turn and language == "tilekit" and has_compiler == "True":
                 raise RuntimeError("a cached kernel has loaded the compiler")
             found["cached" if turn else "cold"].append(1e3 * float(seconds))
-    return {name: report.spread(values) for name, values in found.items()}
+        dearest = json.loads(_printed(_DEAREST, language, folder).splitlines()[-1])
+    return {**{name: report.spread(values) for name, values in found.items()}, "dearest": dearest}
+
+
+def _printed(script: str, language: str, folder: str) -> str:
+    """What a new process prints that runs a script, with a cache in this folder."""
+    path = Path(folder, "script.py")
+    path.write_text(script.format(language=language, folder=str(Path(folder, "cache"))))
+    python_path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": python_path}
+    run = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    return run.stdout
 
 
 def measure() -> dict[str, Any]:
