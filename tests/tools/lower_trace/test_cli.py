@@ -363,7 +363,8 @@ def test_case_89_bisect_names_a_pass_that_stops_the_script(tmp_path):
 HANDLE_TOO = """
 handle = Sums()
 handle(5, x, y)
-print("handle", handle.bisect(5, x, y).to_json()["culprit"], handle.bisect(5, x, y).edits)
+judged = handle.bisect(5, x, y)
+print("handle", judged.to_json()["culprit"], judged.edits)
 """
 
 
