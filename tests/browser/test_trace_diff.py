@@ -399,6 +399,9 @@ def test_case_81_every_text_of_a_diff_stands_out_from_its_ground(open_diff, them
     moved = [f"moved_{n}: f32 = f({n})" for n in range(9)]
     after[3], after[5:5], before[55:55] = after[3].replace("max", "min"), ["added"], ["removed", *moved]
     after[40:40] = [f"    {line}" for line in moved]
+    # a word of each color is marked as changed
+    for old, now in [("for", "while"), ("f32", "f16"), ("12", "13"), ("load", "read"), ("# a", "# one")]:
+        after[1] = after[1].replace(old, now)
     after[10] = "    " + after[10]
     page = open_diff(before, after)
     page.evaluate("theme => document.documentElement.className = theme", theme)
