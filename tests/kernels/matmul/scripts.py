@@ -304,7 +304,7 @@ def overlapped(dtype=float16, out=None, transposed=False):
     out = out or dtype
 
     @tilus.autotune("block_m, block_n, warps", [(128, 256, 8), (256, 128, 8), (128, 128, 4), (64, 64, 4)])
-    @tilus.autotune("block_k, stages", [(32, 4), (64, 3), (64, 4), (32, 5)])
+    @tilus.autotune("block_k, stages", [(32, 4), (64, 3), (64, 4), (32, 6)])
     class OverlappedMatmul(tilus.Script):
         def __init__(self, block_m: int, block_n: int, block_k: int, stages: int, warps: int):
             super().__init__()
@@ -357,32 +357,34 @@ def overlapped(dtype=float16, out=None, transposed=False):
             b0 = self.load_shared(steps_b[0, :, 0, :].transpose() if transposed else steps_b[0, 0])
 
             acc = self.register_tensor(dtype=float32, shape=[self.block_m, self.block_n], init=0.0)
-            full: int32 = 0
-            free: int32 = self.stages - 1
-            for depth in range(0, k, self.block_k):
-                # this stage has been here since the last turn; what it waits for is the next one
-                self.copy_async_wait_group(self.stages - 3)
-                self.sync()
-                later = depth + (self.stages - 1) * self.block_k
-                self.copy_async(ga, sa[free], offsets=[row, later])
-                self.copy_async(gb, sb[free], offsets=[column, later] if transposed else [later, column])
-                self.copy_async_commit_group()
-                for pair in self.range(self.steps // 2, unroll="all"):
-                    a1 = self.load_shared(steps_a[full, :, 2 * pair + 1, :])
-                    b1 = self.load_shared(
-                        steps_b[full, :, 2 * pair + 1, :].transpose() if transposed else steps_b[full, 2 * pair + 1]
-                    )
-                    self.dot(a0, b0, acc, out=acc)
-                    # the last pair's successor is the first step of the next stage
-                    if pair == self.steps // 2 - 1:
-                        full = (full + 1) % self.stages
-                    step = (2 * pair + 2) % self.steps
-                    self.load_shared(steps_a[full, :, step, :], out=a0)
-                    self.load_shared(
-                        steps_b[full, :, step, :].transpose() if transposed else steps_b[full, step], out=b0
-                    )
-                    self.dot(a1, b1, acc, out=acc)
-                free = (free + 1) % self.stages
+            # stages are numbered at compile time, so that no address is computed in a turn; where k ends in the middle
+            # of the stages, what is left of them is zero
+            for start in range(0, k, self.stages * self.block_k):
+                for stage in self.range(self.stages, unroll="all"):
+                    # this stage has been here since the last turn; what it waits for is the next one
+                    self.copy_async_wait_group(self.stages - 3)
+                    self.sync()
+                    later = start + (stage + self.stages - 1) * self.block_k
+                    free = (stage + self.stages - 1) % self.stages
+                    self.copy_async(ga, sa[free], offsets=[row, later])
+                    self.copy_async(gb, sb[free], offsets=[column, later] if transposed else [later, column])
+                    self.copy_async_commit_group()
+                    for pair in self.range(self.steps // 2, unroll="all"):
+                        a1 = self.load_shared(steps_a[stage, :, 2 * pair + 1, :])
+                        b1 = self.load_shared(
+                            steps_b[stage, :, 2 * pair + 1, :].transpose()
+                            if transposed
+                            else steps_b[stage, 2 * pair + 1]
+                        )
+                        self.dot(a0, b0, acc, out=acc)
+                        # the last pair's successor is the first step of the next stage
+                        step = (2 * pair + 2) % self.steps
+                        here = (stage + (2 * pair + 2) // self.steps) % self.stages
+                        self.load_shared(steps_a[here, :, step, :], out=a0)
+                        self.load_shared(
+                            steps_b[here, :, step, :].transpose() if transposed else steps_b[here, step], out=b0
+                        )
+                        self.dot(a1, b1, acc, out=acc)
             self.copy_async_wait_all()
             self.sync()
             self.free_shared(sa)
