@@ -25,5 +25,6 @@ def in_force(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        config._session.clear()
-        config._session.update(before)
+        config.clear_session_defaults()
+        for name, value in before.items():
+            config.set_session_default(name, value)

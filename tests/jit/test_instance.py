@@ -2,6 +2,8 @@
 """What the programs of a specialization were made from decides whether they are made again."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,11 +46,23 @@ class Untracked(Fills):
         return getattr(tilekit, "no_such_name", VALUE)
 
 
+@contextmanager
+def option(name: str, value: object) -> Iterator[None]:
+    before = dict(config.session_defaults())
+    config.set_session_default(name, value)
+    try:
+        yield
+    finally:
+        config.clear_session_defaults()
+        for name, value in before.items():
+            config.set_session_default(name, value)
+
+
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch) -> Path:
+def cache(tmp_path: Path) -> Iterator[Path]:
     folder = new_cache(tmp_path / "cache")
-    monkeypatch.setitem(config._session, "cache_dir", folder)
-    return folder
+    with option("cache_dir", folder):
+        yield folder
 
 
 def filled(handle) -> float:
@@ -79,8 +93,7 @@ def test_after_a_change_nothing_of_before_is_written_as_what_is_now(cache, monke
     handle = Global()
     assert filled(handle) == 1.0
     monkeypatch.setattr("tests.jit.test_instance.VALUE", 2.0)
-    with monkeypatch.context() as other:
-        other.setitem(config._session, "bench_repeat", 7)  # with other options it is another kernel
+    with option("bench_repeat", 7):  # with other options it is another kernel
         assert filled(handle) == 2.0
         shutil.rmtree(cache / "programs")
         shutil.rmtree(cache / "specializations")
