@@ -168,8 +168,8 @@ OPTIONS: dict[str, tuple[str, Option]] = {
 # what the `option` façade has set in this process, by option name
 _session: dict[str, object] = {}
 
-# As long as this is the same object, nothing was changed in this process that decides which kernel a call finds, here or
-# in a room above: one look in place of many. Whoever changes such a thing begins a new era, afterwards.
+# As long as this is the same object, nothing was changed in this process that decides which kernel a call finds, here
+# or in a room above: one look in place of many. Whoever changes such a thing begins a new era, afterwards.
 era: list[object] = [object()]
 
 
