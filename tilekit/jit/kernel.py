@@ -114,8 +114,7 @@ class Kernel:
     @property
     def name(self) -> str:
         """The script with its schedule."""
-        chosen = ", ".join(f"{key}={value}" for key, value in self.schedule.items())
-        return f"{self.script}({chosen})" if chosen else self.script
+        return f"{self.script}({summary.named(self.schedule)})" if self.schedule else self.script
 
     @property
     def where(self) -> str:
