@@ -67,12 +67,13 @@ def float_functions(dtype: str) -> str:
 
 
 def integer_functions(dtype: str) -> str:
-    """Kernels binary and absolute of one integer type."""
+    """Kernels binary, absolute and negated, which widens what it negates, of one integer type."""
     two = f"int32_t op, int32_t n, {dtype} *x, {dtype} *y, {dtype} *out"
     return HEADER + "\n".join(
         [
             kernel("binary", two, [*INDEX, *_cases(f"tk::{name}(x[i], y[i])" for name in INTEGER_BINARY)]),
             kernel("absolute", f"int32_t n, {dtype} *x, {dtype} *out", [*INDEX, "out[i] = tk::abs(x[i]);"]),
+            kernel("negated", f"int32_t n, {dtype} *x, int64_t *out", [*INDEX, "out[i] = (int64_t)tk::negate(x[i]);"]),
         ]
     )
 

@@ -49,3 +49,13 @@ def test_absolute(machine, dtype):
     args = [np.int32(x.size), x, out]
     machine.run(sources.integer_functions(dtype), "absolute", args, grid=-(-x.size // 128), block=128)
     np.testing.assert_array_equal(out, wrapped([abs(int(a)) for a in x], NUMPY[dtype]))
+
+
+@pytest.mark.parametrize("dtype", sources.INTEGERS)
+def test_negated_and_widened(machine, dtype):
+    x = integers(NUMPY[dtype], 200, np.random.default_rng())
+    x[5] = np.iinfo(NUMPY[dtype]).min  # which has no opposite
+    out = np.zeros(x.size, np.int64)
+    args = [np.int32(x.size), x, out]
+    machine.run(sources.integer_functions(dtype), "negated", args, grid=-(-x.size // 128), block=128)
+    np.testing.assert_array_equal(out, wrapped([-int(a) for a in x], NUMPY[dtype]).astype(np.int64))

@@ -204,7 +204,7 @@ def test_sums_in_registers_wrap_unless_they_are_proven_to_fit(n):
 
     assert lines_of(printed(write, knowledge=known))[2:] == [
         "a[0] = tk::add(n * n, a[1]);",
-        "a[2] = tk::sub(0, a[n + 1]);",
+        "a[2] = tk::negate(a[n + 1]);",
         "a[3] = a[0] + n;",
         "c[0] = u * u;",
     ]

@@ -84,6 +84,7 @@ def _rows() -> Iterator[Primitive]:
         yield Primitive("tk::floormod", (t, t), t, "integer.h")
         for name in ("add", "sub", "mul"):
             yield Primitive(f"tk::{name}", (t, t), t, "integer.h")
+        yield Primitive("tk::negate", (t,), t, "integer.h")
     for to in SCALARS:
         for source in SCALARS:
             yield Primitive(f"tk::cast<{cxx.type_name(to)}>", (source,), to, "cast.h")

@@ -58,7 +58,7 @@ def lower(e: Expr, at_least: AtLeast) -> Expr:
 
 
 def wrapping(e: Expr, may_wrap: Callable[[Expr], bool]) -> Expr:
-    """`e` with calls of `tk::add`, `tk::sub` and `tk::mul` where a signed result may not fit; no index is touched."""
+    """`e` with calls of `tk::add` and its like where a signed result may not fit; no index is touched."""
     if isinstance(e, TensorElement):
         return e
     parts = [wrapping(part, may_wrap) for part in scalar.children(e)]
@@ -66,9 +66,7 @@ def wrapping(e: Expr, may_wrap: Callable[[Expr], bool]) -> Expr:
         return _with_parts(e, parts)
     match e:
         case Neg():
-            dtype = scalar.dtype_of(e)
-            assert isinstance(dtype, DataType)
-            return prims.call("tk::sub", scalar.constant(dtype, 0), *parts)
+            return prims.call("tk::negate", *parts)
         case _:
             return prims.call(_WRAPPING[type(e)], *parts)
 
@@ -77,10 +75,15 @@ _WRAPPING: dict[type[Expr], str] = {Add: "tk::add", Sub: "tk::sub", Multiply: "t
 
 
 def _overflows_in_c(e: Expr) -> bool:
-    """Whether C computes in a signed type that does not hold every result: narrow numbers are computed in int."""
+    """Whether C computes in a signed type that does not hold every result: narrow numbers are computed in int.
+
+    It does so right with a negative int16, too, and a compiler for GPUs does not: see `tk::negate`.
+    """
     dtype = scalar.dtype_of(e)
     if not isinstance(dtype, DataType) or not dtype.is_integer():
         return False
+    if isinstance(e, Neg) and dtype == dtypes.int16:
+        return True
     return dtype.nbits >= 32 if dtype.is_signed() else dtype.nbits == 16 and isinstance(e, Multiply)
 
 

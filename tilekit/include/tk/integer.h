@@ -46,6 +46,22 @@ TK_DEVICE T mul(T a, T b) {
   return static_cast<T>(static_cast<detail::unsigned_for<T>>(a) * static_cast<detail::unsigned_for<T>>(b));
 }
 
+// -a, wrapping.
+template <class T>
+TK_DEVICE T negate(T a) {
+  static_assert(is_integer<T>, "tk::negate takes integers");
+#if defined(__CUDACC__)
+  // In int, which the compiler may not narrow again: where ptxas 13.0 (sm_90) widens what neg.s16 gives, it leaves out
+  // that the lowest number stays negative.
+  if constexpr (sizeof(T) == 2) {
+    int32_t wide = -static_cast<int32_t>(a);
+    asm("" : "+r"(wide));
+    return static_cast<T>(wide);
+  }
+#endif
+  return sub(T(0), a);
+}
+
 // a // b, rounded toward minus infinity, and 0 where b is 0: that happens in lanes outside a tensor, whose result nobody
 // stores, and a compiler must not conclude from the division that it does not.
 template <class T>
@@ -58,7 +74,7 @@ TK_DEVICE T floordiv(T a, T b TK_DIVISION_LINE) {
   if constexpr (!is_signed<T>) {
     return static_cast<T>(a / b);
   } else {
-    if (b == T(-1)) return static_cast<T>(uint64_t(0) - static_cast<uint64_t>(a));  // lowest / -1 must wrap, not trap
+    if (b == T(-1)) return negate(a);  // lowest / -1 must wrap, not trap
     const T quotient = static_cast<T>(a / b);
     return static_cast<T>(quotient - (a % b != 0 && (a < 0) != (b < 0)));
   }
