@@ -173,7 +173,9 @@ class Attention(tilus.Script):
             self.copy_async_wait_all()
             self.sync()
             self.copy_async(gv, sv, offsets=[item, start, k_head, 0], dims=[1, 3])
-            score = self.dot(q, self.load_shared(sk.transpose()), acc_dtype=float32)
+            # loaded as it lies: where shared memory is transposed, tilus cannot copy into it
+            k = self.load_shared(sk)
+            score = self.dot(q, self.transpose(k), acc_dtype=float32)
             self.annotate_layout(score, scores.lc)
             score = score * (math.log2(math.e) / math.sqrt(dim))
             rows = self.register_tensor(dtype=int32, shape=[self.block_q, 1], init=lambda i, j: i + first)
