@@ -138,12 +138,12 @@ def test_a_repeated_call_launches_the_same_and_counts(gpu: Gpu) -> None:
 
 def test_a_repeated_call_is_two_functions_of_python(gpu: Gpu) -> None:
     """A count, for times depend on the machine."""
-    call, success = gpu.learned(*pair()), (CUresult.CUDA_SUCCESS,)
 
-    def launch(*_: Any) -> tuple[Any, ...]:
-        return success
+    def launch(*_: Any) -> CUresult:
+        return CUresult.CUDA_SUCCESS
 
-    launch_cuda.context(0).launch = launch
+    gpu.driver.cuLaunchKernelEx = launch
+    call = gpu.learned(*pair())
     watching, observer.present[:] = observer.present[:], []  # a notebook's are called, too
     calls: list[str] = []
     sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
@@ -392,17 +392,18 @@ def test_a_deleted_cache_is_written_again(gpu: Gpu) -> None:
 
 def test_the_arguments_live_as_long_as_the_launch(gpu: Gpu) -> None:
     x, y = pair()
-    call = gpu.learned(x, y)
-    there = launch_cuda.context(0)
+    launch, late = gpu.driver.cuLaunchKernelEx, [False]
 
-    def late(*launch: Any) -> tuple[Any, ...]:
-        gpu.handle._dispatch.forget()
-        gc.collect()
-        assert [bytes(100_000) for _ in range(10)]  # whoever wants memory now gets that of the dead
-        return gpu.driver.cuLaunchKernel(*launch)
+    def launch_late(*given: Any) -> CUresult:
+        if late[0]:
+            gpu.handle._dispatch.forget()
+            gc.collect()
+            assert [bytes(100_000) for _ in range(10)]  # whoever wants memory now gets that of the dead
+        return launch(*given)
 
-    there.launch = late
-    repeated = gpu.repeated
+    gpu.driver.cuLaunchKernelEx = launch_late
+    call, repeated = gpu.learned(x, y), gpu.repeated
+    late[0] = True
     assert repeated.again(call) is gpu.kernel
     assert gpu.launched == (100, 0.5, True, x.data_ptr(), y.data_ptr())
 

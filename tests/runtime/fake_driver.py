@@ -135,3 +135,9 @@ class FakeDriver:
         values = tuple(ctypes.string_at(pointer or 0, 8) for pointer in pointers)
         self.launches.append((function, (x, y, z), (bx, by, bz), shared, stream, values, self.current))
         return self.answer("cuLaunchKernel")
+
+    def cuLaunchKernelEx(self, config: Any, function: str, slots: Any, extra: None) -> CUresult:
+        all_of_it = config._obj
+        assert extra is None and all_of_it.attrs is None and all_of_it.numAttrs == 0
+        *shape, stream = [getattr(all_of_it, name) for name, _ in all_of_it._fields_[:8]]
+        return self.cuLaunchKernel(function, *shape, stream or 0, ctypes.addressof(slots._obj), 0)[0]

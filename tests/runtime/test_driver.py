@@ -20,7 +20,7 @@ LIBRARY = r"""
 #include <cstring>
 
 extern "C" {
-uint64_t seen[11];
+uint64_t seen[13];
 uint64_t current, base, size;
 unsigned char image[8], uuid[16], handle[64];
 char name[128];
@@ -31,6 +31,14 @@ int cuLaunchKernel(void* f, unsigned x, unsigned y, unsigned z, unsigned bx, uns
   uint64_t all[8] = {(uint64_t)f, x, y, z, bx, by, bz, shared};
   std::memcpy(seen, all, sizeof(all));
   std::memcpy(seen + 8, pointers, sizeof(pointers));
+  return 719;
+}
+struct Config { unsigned grid[3], block[3], shared; void* stream; void* attributes; unsigned count; };
+int cuLaunchKernelEx(const Config* c, void* f, void** parameters, void** extra) {
+  const void* pointers[5] = {f, parameters, extra, c->stream, c->attributes};
+  std::memcpy(seen, pointers, sizeof(pointers));
+  uint64_t all[8] = {c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared, c->count};
+  std::memcpy(seen + 5, all, sizeof(all));
   return 719;
 }
 int cuCtxGetCurrent(void** context) { *context = (void*)current; return 0; }
@@ -105,6 +113,15 @@ def test_a_launch_passes_every_argument_in_its_place(library: ctypes.CDLL) -> No
     assert seen(library, 11) == [kernel, *grid, *block, shared, stream, slots, 0]
 
 
+def test_a_prepared_launch_passes_the_same_and_answers_the_status_alone(library: ctypes.CDLL) -> None:
+    kernel, stream, slots = address(), address(), (ctypes.c_void_p * 3)()
+    shape = [random.randrange(1, 1 << 31) for _ in range(7)]
+    launch = driver.CUlaunchConfig(*shape, stream)
+    given = ctypes.byref(launch), ctypes.c_void_p(kernel), ctypes.byref(slots), None
+    assert Driver(library).cuLaunchKernelEx(*given) == 719
+    assert seen(library, 13) == [kernel, ctypes.addressof(slots), 0, stream, 0, *shape, 0]
+
+
 def test_answers_stand_behind_the_status_with_all_their_bits(library: ctypes.CDLL) -> None:
     api, current, base, size, at = Driver(library), address(), address(), address(), address()
     put(library, current=current, base=base, size=size)
@@ -168,3 +185,13 @@ def test_it_takes_and_numbers_what_the_binding_of_nvidia_does() -> None:
     for ours in (driver.CUresult, driver.CUdevice_attribute, driver.CUfunction_attribute):
         for member in ours:
             assert member == int(getattr(getattr(theirs, ours.__name__), member.name))
+
+
+def test_a_launch_lies_in_memory_as_that_of_nvidia_does() -> None:
+    theirs = pytest.importorskip("cuda.bindings.driver").CUlaunchConfig()
+    shape, stream = [random.randrange(1, 1 << 31) for _ in range(7)], address()
+    for (name, _), value in zip(driver.CUlaunchConfig._fields_, [*shape, stream], strict=False):
+        setattr(theirs, name, value)
+    ours = driver.CUlaunchConfig(*shape, stream)
+    used = driver.CUlaunchConfig.numAttrs.offset + driver.CUlaunchConfig.numAttrs.size
+    assert ctypes.string_at(theirs.getPtr(), used) == ctypes.string_at(ctypes.addressof(ours), used)

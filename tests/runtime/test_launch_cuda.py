@@ -277,7 +277,7 @@ def test_what_is_packed_for_good_is_launched_as_it_was(fake: FakeDriver) -> None
     assert packed is not None
     kernel.start([1, 2, 3.0, 4], 0, 7)
     kernel.start([4096, 8192, 0.5, 1000], 0, 77)
-    packed.there.launch(*packed.on(77))
+    assert fake.cuLaunchKernelEx(*packed.on(77)) == 0
     other, wanted, found = fake.launches
     assert found == wanted != other
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shortest way of a call: the same numbers and the very same tensor objects as in a call before, on a GPU.
 
-What such a call launches is known down to the arguments of `cuLaunchKernel`: nothing is packed, and no lock is taken.
+What such a call launches is known down to the arguments of `cuLaunchKernelEx`: nothing is packed, and no lock is taken.
 An entry is found by the values of numbers and the identities of tensors. It goes when one of its tensors dies, so that
 an identity is never that of another tensor. A tensor that is still itself may have got other memory or gaps, so its
 address is compared and gaps are looked for. Nobody can tell at this price that `data` was set to the same memory seen
@@ -23,7 +23,7 @@ from tilekit.jit import observer
 from tilekit.lang.params import CallParameters, ParamType
 from tilekit.runtime import launch_cuda
 from tilekit.runtime.launch import LAUNCHED
-from tilekit.runtime.launch_cuda import Packed
+from tilekit.runtime.launch_cuda import Context, Packed
 
 if TYPE_CHECKING:
     from tilekit.jit.dispatch import Ready
@@ -78,26 +78,13 @@ class Repeated:
         if packed is None:
             return
         if self.again is _never:
-            self.again = _written(self._params, self._entries)
+            self.again = _written(self._params, self._entries, packed.there)
         entries = self._entries
         alive = packed, [weakref.ref(ref(), lambda _: entries.pop(key, None)) for ref in refs]
-        addresses = [value for value, is_pointer in zip(values, self._pointers, strict=True) if is_pointer]
-        check = None if packed.there.is_alone else packed.there.is_current
+        addresses = tuple(value for value, is_pointer in zip(values, self._pointers, strict=True) if is_pointer)
         stream = launch_cuda.current_stream(index)
         kernel = ready.kernel
-        known = (
-            alive,
-            ready,
-            kernel,
-            kernel.history,
-            ready.era,
-            *addresses,
-            index,
-            check,
-            held,
-            packed.there,
-            packed.kernel,
-        )
+        known = alive, ready, kernel, kernel.history, addresses, index, held, packed.there, packed.kernel
         _put(entries, key, (*known, stream, packed.on(stream)))
 
 
@@ -111,7 +98,7 @@ def _never(_: Sequence[Any]) -> None:
     """Nothing was repeated yet."""
 
 
-def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, ...]]) -> Again:
+def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, ...]], there: Context) -> Again:
     """`again` for this signature."""
     named = {f"a{i}": kind for i, kind in enumerate(params.param_types)}
     pointers = [name for name, kind in named.items() if isinstance(kind, PointerType)]
@@ -122,8 +109,9 @@ def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, .
         arguments=", ".join(named),
         is_strange=" or ".join(types) or "False",
         key=key,
-        addresses=", ".join(f"p{name}" for name in pointers),
-        has_moved=" or ".join(f"{name}.data_ptr() != p{name} or not {name}.is_contiguous()" for name in pointers),
+        addresses=", ".join(f"{name}.data_ptr()" for name in pointers),
+        is_contiguous=" and ".join(f"{name}.is_contiguous()" for name in pointers),
+        is_elsewhere="" if there.is_alone else " or not there.is_current()",
     )
     names: dict[str, Any] = {
         "entries": entries,
@@ -133,6 +121,7 @@ def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, .
         "monotonic": time.monotonic,
         "observers": observer.present,
         "launched": LAUNCHED,
+        "launch": there.api.cuLaunchKernelEx,
     }
     exec(compile(text, "<again>", "exec"), names)
     return names["again"]
@@ -148,12 +137,10 @@ def again(arguments):
         found = get(({key},))
         if found is None:
             return None
-        alive, ready, kernel, history, then, {addresses}, index, check, held, there, name, stream, call = found
-        if era[0] is not then or {has_moved}:
+        alive, ready, kernel, history, addresses, index, held, there, name, stream, call = found
+        if ready.era is not era[0] or ({addresses},) != addresses or not ({is_contiguous}){is_elsewhere}:
             return None
     except (RuntimeError, ValueError):
-        return None
-    if check is not None and not check():
         return None
     now = stream_of(index)
     if now != stream:
@@ -162,8 +149,7 @@ def again(arguments):
     now = monotonic()
     if now > ready.next_look:
         ready.look(now)
-    answer = there.launch(*call)[0]
-    if answer is not there.success and answer != there.success:
+    if launch(*call):
         return None
     there.last_kernel = name
     history.arguments = held

@@ -87,6 +87,23 @@ class CUipcMemHandle(ctypes.Structure):
         return ctypes.addressof(self)
 
 
+class CUlaunchConfig(ctypes.Structure):
+    """A launch but for the function and its arguments."""
+
+    _fields_ = (
+        ("gridDimX", c_uint),
+        ("gridDimY", c_uint),
+        ("gridDimZ", c_uint),
+        ("blockDimX", c_uint),
+        ("blockDimY", c_uint),
+        ("blockDimZ", c_uint),
+        ("sharedMemBytes", c_uint),
+        ("hStream", c_void_p),
+        ("attrs", c_void_p),
+        ("numAttrs", c_uint),
+    )
+
+
 _FILLED = type(POINTER(c_int))
 _TEXT = POINTER(c_char * 128)
 # What each function takes; a POINTER is filled by the driver: it comes back beside the status, and no caller passes it.
@@ -135,7 +152,11 @@ _SECOND_VERSIONS = {
 
 
 class Driver:
-    """The functions of a `libcuda`, each made when it is first asked for; they answer (status, value, …)."""
+    """The functions of a `libcuda`, each made when it is first asked for; they answer (status, value, …).
+
+    But `cuLaunchKernelEx` is the bare function, for launches that are prepared: it takes what `ctypes` need not convert
+    (`byref`, `c_void_p`, None) and answers the status alone.
+    """
 
     CUresult = CUresult
     CUdevice_attribute = CUdevice_attribute
@@ -145,9 +166,11 @@ class Driver:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
 
-    def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name == "cuLaunchKernel":
             made = _launch(self._library["cuLaunchKernel"])
+        elif name == "cuLaunchKernelEx":
+            made = self._library["cuLaunchKernelEx"]
         elif name in _FUNCTIONS:
             made = _function(self._library, f"{name}_v2" if name in _SECOND_VERSIONS else name, _FUNCTIONS[name])
         else:

@@ -132,6 +132,7 @@ class Arguments:
         base = ctypes.addressof(buffer)
         self._slots = (ctypes.c_void_p * max(len(packer.offsets), 1))(*(base + at for at in packer.offsets))
         self.address = ctypes.addressof(self._slots)
+        self.reference = ctypes.byref(self._slots)
         self.write: Callable[[Sequence[Any]], None] = functools.partial(packer.pack_into, buffer)
 
 
@@ -142,12 +143,14 @@ class Packed:
     there: Context
     index: int
     kernel: str
+    function: Any
     arguments: Arguments
-    shape: tuple[Any, ...]
+    shape: tuple[int, ...]
 
     def on(self, raw: int) -> tuple[Any, ...]:
-        """What `cuLaunchKernel` takes on this stream; it must not outlive `self`."""
-        return (*self.shape, self.there.stream(raw), self.arguments.address, 0)
+        """What `cuLaunchKernelEx` takes on this stream; it must not outlive `self`."""
+        config = driver.CUlaunchConfig(*self.shape, raw)
+        return ctypes.byref(config), self.function, self.arguments.reference, None
 
 
 class CudaKernel:
@@ -208,8 +211,8 @@ class CudaKernel:
             return None
         arguments = Arguments(self._packer)
         arguments.write(values)
-        shape = (function, *grid, self.manifest.block, 1, 1, self.manifest.shared_bytes)
-        return Packed(there, index, self.manifest.kernel, arguments, shape)
+        shape = (*grid, self.manifest.block, 1, 1, self.manifest.shared_bytes)
+        return Packed(there, index, self.manifest.kernel, function, arguments, shape)
 
     def _extents(self, values: Sequence[Any]) -> tuple[int, int, int]:
         """The grid; `extents` has words for what is wrong with one, and takes its time."""
