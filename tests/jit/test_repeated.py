@@ -6,6 +6,8 @@ The GPU is a driver that only remembers; tensors of the CPU stand for its own.
 
 import gc
 import itertools
+import math
+import random
 import shutil
 import struct
 import sys
@@ -206,6 +208,29 @@ def test_a_tensor_that_dies_takes_its_entry_with_it(gpu: Gpu) -> None:
     del x
     gc.collect()
     assert gone() is None and not gpu.repeated._entries
+
+
+def test_nothing_is_not_a_tensor_that_died(gpu: Gpu) -> None:
+    x, y = pair()
+    gpu.learned(x, y)
+    del x
+    gc.collect()
+    launches = len(gpu.driver.launches)
+    with pytest.raises(ArgumentError):
+        gpu.handle(100, TIMES, FACTOR, 0.5, True, None, y)
+    assert len(gpu.driver.launches) == launches
+
+
+def test_calls_that_take_turns_are_each_launched_as_they_were(gpu: Gpu) -> None:
+    (x, y), held = pair(), pair()
+    calls = [gpu.learned(*tensors) for tensors in ((x, y), (y, x), held)]
+    calls += [gpu.learned(x, y, **given) for given in ({"n": 50}, {"shift": 0.0}, {"shift": -0.0}, {"adds": False})]
+    for _ in range(100):
+        call = random.choice(calls)
+        assert gpu.repeated.again(call) is gpu.kernel
+        assert gpu.launched[:3] == (call[0], call[3], call[4])
+        assert math.copysign(1, gpu.launched[1]) == math.copysign(1, call[3])
+        assert gpu.launched[3:] == (call[5].data_ptr(), call[6].data_ptr())
 
 
 def test_views_that_live_are_repeated_and_do_not_keep_their_memory(gpu: Gpu) -> None:

@@ -2,10 +2,10 @@
 """The shortest way of a call: the same numbers and the very same tensor objects as in a call before, on a GPU.
 
 What such a call launches is known down to the arguments of `cuLaunchKernelEx`: nothing is packed, and no lock is taken.
-An entry is found by the values of numbers and the identities of tensors. It goes when one of its tensors dies, so that
-an identity is never that of another tensor. A tensor that is still itself may have got other memory or gaps, so its
-address is compared and gaps are looked for. Nobody can tell at this price that `data` was set to the same memory seen
-as another dtype.
+An entry is found by the values of numbers and the identities of tensors, and the latest one by comparing these. It goes
+when one of its tensors dies, so that an identity is never that of another tensor. A tensor that is still itself may
+have got other memory or gaps, so its address is compared and gaps are looked for. Nobody can tell at this price that
+`data` was set to the same memory seen as another dtype.
 
 Calls with ever new tensors leave no entries: the first time, only who was there is noted.
 """
@@ -57,6 +57,7 @@ class Repeated:
         self._params = params
         self._pointers = [isinstance(params.param_types[i], PointerType) for i in params.kernel_params]
         self._entries: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._latest: list[tuple[Any, ...]] = []
         self._noted: dict[tuple[Any, ...], tuple[weakref.ref[Any], ...]] = {}
 
     def saw(
@@ -77,15 +78,19 @@ class Repeated:
         packed: Packed | None = ready.runner.pack(values, index)
         if packed is None:
             return
-        if self.again is _never:
-            self.again = _written(self._params, self._entries, packed.there)
         entries = self._entries
-        alive = packed, [weakref.ref(ref(), lambda _: entries.pop(key, None)) for ref in refs]
+        own = iter([weakref.ref(ref(), lambda _: entries.pop(key, None)) for ref in refs])
+        kinds = zip(key, self._params.param_types, strict=True)
+        who = [next(own) if isinstance(kind, PointerType) else value for value, kind in kinds]
         addresses = tuple(value for value, is_pointer in zip(values, self._pointers, strict=True) if is_pointer)
         stream = launch_cuda.current_stream(index)
         kernel = ready.kernel
-        known = alive, ready, kernel, kernel.history, addresses, index, held, packed.there, packed.kernel
-        _put(entries, key, (*known, stream, packed.on(stream)))
+        known = *who, packed, ready, kernel, kernel.history, addresses, index, held, packed.there, packed.kernel
+        entry = (*known, stream, packed.on(stream))
+        _put(entries, key, entry)
+        self._latest[:] = [entry]
+        if self.again is _never:
+            self.again = _written(self._params, entries, self._latest, packed.there)
 
 
 def _put(places: dict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
@@ -98,14 +103,22 @@ def _never(_: Sequence[Any]) -> None:
     """Nothing was repeated yet."""
 
 
-def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, ...]], there: Context) -> Again:
+def _written(
+    params: CallParameters,
+    entries: dict[tuple[Any, ...], tuple[Any, ...]],
+    latest: list[tuple[Any, ...]],
+    there: Context,
+) -> Again:
     """`again` for this signature."""
     named = {f"a{i}": kind for i, kind in enumerate(params.param_types)}
     pointers = [name for name, kind in named.items() if isinstance(kind, PointerType)]
     plain = [(name, kind) for name, kind in named.items() if not isinstance(kind, PointerType)]
     types = [f"type({name}) is not {_python_type(kind).__name__}" for name, kind in plain]
     key = ", ".join(identity(name, kind) for name, kind in named.items())
+    same = [f"w{name}() is {name}" for name in pointers]
     text = _TEXT.format(
+        who=", ".join(f"w{name}" for name in named),
+        is_latest=" and ".join([*(f"w{name} == {identity(name, kind)}" for name, kind in plain), *same]),
         arguments=", ".join(named),
         is_strange=" or ".join(types) or "False",
         key=key,
@@ -115,6 +128,7 @@ def _written(params: CallParameters, entries: dict[tuple[Any, ...], tuple[Any, .
     )
     names: dict[str, Any] = {
         "entries": entries,
+        "latest": latest,
         "get": entries.get,
         "era": config.era,
         "stream_of": launch_cuda.stream_getter(),
@@ -134,18 +148,22 @@ def again(arguments):
         ({arguments},) = arguments
         if {is_strange}:
             return None
-        found = get(({key},))
-        if found is None:
-            return None
-        alive, ready, kernel, history, addresses, index, held, there, name, stream, call = found
+        found = latest[0]
+        {who}, packed, ready, kernel, history, addresses, index, held, there, name, stream, call = found
+        if not ({is_latest}):
+            found = get(({key},))
+            if found is None:
+                return None
+            latest[0] = found
+            {who}, packed, ready, kernel, history, addresses, index, held, there, name, stream, call = found
         if ready.era is not era[0] or ({addresses},) != addresses or not ({is_contiguous}){is_elsewhere}:
             return None
-    except (RuntimeError, ValueError):
+    except (AttributeError, RuntimeError, ValueError):
         return None
     now = stream_of(index)
     if now != stream:
-        call = alive[0].on(now)
-        entries[{key},] = (*found[:-2], now, call)
+        call = packed.on(now)
+        entries[{key},] = latest[0] = (*found[:-2], now, call)
     now = monotonic()
     if now > ready.next_look:
         ready.look(now)
