@@ -2,6 +2,7 @@
 """The strongest check of names: random programs mean to the kernel language what they mean to Python."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -16,9 +17,20 @@ def in_python(program: str, inputs: Inputs) -> np.ndarray:
         return by_python(program, inputs, HELPERS, bases=CLASSES)
 
 
-@settings(max_examples=100, suppress_health_check=TOO_LARGE)
+@settings(max_examples=30, suppress_health_check=TOO_LARGE)
 @given(programs(), st.integers(0, 6), st.integers(-6, 6))
 def test_random_programs_agree_with_python(program, n, m):
+    agrees_with_python(program, n, m)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, suppress_health_check=TOO_LARGE)
+@given(programs(), st.integers(0, 6), st.integers(-6, 6))
+def test_many_random_programs_agree_with_python(program, n, m):
+    agrees_with_python(program, n, m)
+
+
+def agrees_with_python(program: str, n: int, m: int):
     inputs = Inputs.fresh(n, m)
     found = by_kernel(program, inputs, HELPERS, bases=CLASSES)
     np.testing.assert_array_equal(found, in_python(program, inputs), err_msg=program)

@@ -4,6 +4,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,9 +110,19 @@ def stored(prog: Program) -> list[int]:
     return memory.tolist()
 
 
-@settings(max_examples=300)
 @given(programs())
 def test_removing_copies_changes_nothing_that_is_stored(prog):
+    keeps_what_is_stored(prog)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(programs())
+def test_removing_copies_of_many_programs_changes_nothing_that_is_stored(prog):
+    keeps_what_is_stored(prog)
+
+
+def keeps_what_is_stored(prog):
     verify(prog)
     after = copy_elimination_pass()(prog)
     verify(after)

@@ -52,10 +52,20 @@ def test_pass_keeps_the_meaning_and_changes_nothing_the_second_time(name, data):
     assert memory_after(after, arguments) == memory_after(prog, arguments)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=st.data())
-def test_pipeline_keeps_the_meaning_and_lays_out_every_tile(data):
-    prog, arguments = data.draw(programs_and_arguments())
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(drawn=programs_and_arguments())
+def test_pipeline_keeps_the_meaning_and_lays_out_every_tile(drawn):
+    pipeline_keeps_meaning(*drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(drawn=programs_and_arguments())
+def test_pipeline_keeps_the_meaning_of_many_programs(drawn):
+    pipeline_keeps_meaning(*drawn)
+
+
+def pipeline_keeps_meaning(prog, arguments):
     after = transforms.run_passes(prog, transforms.get_default_passes(), check=True)
     assert memory_after(after, arguments) == memory_after(prog, arguments)
     for inst in collect_instructions(after.function):

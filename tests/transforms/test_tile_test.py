@@ -19,9 +19,20 @@ FACTORIES = {
 }
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(programs())
 def test_every_step_of_a_random_program_passes_as_it_is_written(prog):
+    every_step_passes(prog)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(programs())
+def test_every_step_of_many_random_programs_passes_as_it_is_written(prog):
+    every_step_passes(prog)
+
+
+def every_step_passes(prog):
     recorder = Recorder()
     transforms.run_passes(prog, transforms.get_default_passes(), recorder)
     with tempfile.TemporaryDirectory() as folder:
