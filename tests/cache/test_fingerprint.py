@@ -161,6 +161,16 @@ def test_nonsense_about_files_and_folders_is_made_again(package: Path, root: Pat
     assert stages(package, root) == before
 
 
+def test_nonsense_about_what_is_not_looked_at_is_left_out_where_something_is_new(package: Path, root: Path) -> None:
+    stages(package, root)
+    known = json.loads(index(root).read_text())
+    known["nodes"] |= {"elsewhere": None, "notebook/magic.py": [1, 2]}
+    index(root).write_text(json.dumps(known))
+    (package / "drivers.py").write_text(secrets.token_hex(8))
+    stages(package, root)
+    assert known["nodes"].keys() - json.loads(index(root).read_text())["nodes"] == {"elsewhere", "notebook/magic.py"}
+
+
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch, package: Path) -> list[str]:
     """The folders that are listed."""
@@ -203,6 +213,14 @@ def test_a_folder_that_changed_lately_is_listed_again(package, root, listed, mon
     first = sorted(listed)
     stages(package, root)
     assert sorted(listed) == sorted(first * 2) and "ir/tools" in first
+
+
+def test_a_file_that_changed_while_only_one_stage_was_asked_for_changes_the_others(package: Path, root: Path) -> None:
+    before = stages(package, root)
+    (package / "ir" / "tools" / "verifier.py").write_text(secrets.token_hex(8))
+    fingerprint._digests(package, root, ("ir/tools", "drivers.py"))
+    after = stages(package, root)
+    assert after.frontend != before.frontend and after.backend != before.backend
 
 
 def test_a_cache_that_cannot_be_written_changes_no_digest(package: Path, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def _digests(package: Path, root: Path, *parts: tuple[str, ...]) -> list[str]:
     found = [tree.digest(members) for members in parts]
     if tree.has_changed:
         with contextlib.suppress(OSError):  # then the next process reads the files again
-            files.write(index, json.dumps({"format": _FORMAT, "nodes": tree.known}).encode())
+            files.write(index, json.dumps({"format": _FORMAT, "nodes": tree.nodes()}).encode())
     return found
 
 
@@ -135,6 +135,16 @@ class Tree:
         """Over the names and contents of these files and folders."""
         name = "|".join(members)
         return self._keep(name, [None, self._over(name, {member: member for member in members}), list(members)])
+
+    def nodes(self) -> dict[str, Any]:
+        """What to remember; where something is new, of folders and stages only those that were looked at since."""
+        if not self._new:
+            return self.known
+        return {name: node for name, node in self.known.items() if name in self._seen or self._is_of_file(name)}
+
+    def _is_of_file(self, name: str) -> bool:
+        node = self._remembered(name)
+        return node is not None and len(node) == 2
 
     def _look(self, name: str) -> str:
         if name in self._seen:
