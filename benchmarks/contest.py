@@ -8,6 +8,7 @@ ended can be started again: it leaves out the candidate that was running, and wh
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,8 +187,9 @@ def _tried(candidate: Candidate, case: Case, row: Row, timer: Timer) -> Launch |
 
 
 def describe(error: BaseException) -> str:
-    """The first lines of what went wrong, in one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The first lines of what went wrong, in one; of a file its name, for where it lies differs between machines."""
+    text = re.sub(r'"/[^"\n]*/([^"/\n]+)"', r'"\1"', str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {' / '.join(lines[:3])}"[:300]
 
 

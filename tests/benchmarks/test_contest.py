@@ -208,3 +208,8 @@ def test_a_peer_that_is_not_installed_is_one_row_that_says_so(world, tmp_path):
     (candidate,) = peers._theirs("missing", "softmax", "CONFIGS")
     case = measured(world, tmp_path, candidate)
     assert "missing cannot be imported: ModuleNotFoundError" in case["rows"]["missing"]["failed"]
+
+
+def test_an_error_names_files_without_where_they_lie():
+    error = ValueError('no schedule\n\n  File "/home/who/some kernels/rows.py", line 3\n"/" and "a/b" / stay\nmore')
+    assert contest.describe(error) == 'ValueError: no schedule / File "rows.py", line 3 / "/" and "a/b" / stay'
