@@ -88,7 +88,7 @@ class Context:
         self.api.cuCtxPopCurrent()
 
     def stream(self, raw: int) -> Any:
-        """The binding's object for a stream; made once, because making it costs as much as the launch."""
+        """What the driver takes for a stream, made once."""
         found = self.streams.get(raw)
         if found is None:
             found = self.streams[raw] = self.api.CUstream(raw)
