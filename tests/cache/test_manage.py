@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.caches import in_force
 from tilekit import __main__ as command
-from tilekit import cache, config, option
+from tilekit import cache
 from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache
 from tilekit.cache.scripts import ScriptFolder
@@ -19,9 +20,7 @@ OPTIONS = b"target = sm_90a\ndevice = cpu\n"
 @pytest.fixture
 def root(tmp_path: Path):
     """A cache in force, with two programs, one of them of a script."""
-    before = dict(config.session_defaults())
     folder = tmp_path / "cache"
-    option.cache_dir(folder)
     for key in ("aaa", "bbb"):
         ProgramCache(folder).publish(key, {"options.txt": OPTIONS, "module/lib.so": b"x" * 2000})
     manifest = {"script": "Scale", "specialization": "d16", "schedules": ["{}"], "inputs": {"global FACTOR": "int 2"}}
@@ -29,10 +28,8 @@ def root(tmp_path: Path):
     script = ScriptFolder(folder, "scale", "d16", "0123456789")
     script.describe({}, ["block=64"], "")
     script.link(0, "aaa")
-    yield folder
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
+    with in_force(folder):
+        yield folder
 
 
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

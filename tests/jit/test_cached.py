@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from tests.caches import new_cache
+from tests.caches import in_force, new_cache
 from tests.promises.processes import Copy
 from tilekit import cache as caches
 from tilekit import config, option
@@ -116,14 +116,10 @@ def cache(tmp_path, filled, compiler, monkeypatch):
     # one worker runs the kernels of all these caches
     device = launch_cpu.cpu_device(filled, require_compiler())
     monkeypatch.setattr(launch_cpu, "cpu_device", lambda root, compiler: device)
-    before = dict(config.session_defaults())
     folder = tmp_path / "cache"
     shutil.copytree(filled, folder, symlinks=True)
-    option.cache_dir(folder)
-    yield folder
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
+    with in_force(folder):
+        yield folder
 
 
 @pytest.fixture

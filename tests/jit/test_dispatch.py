@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tilekit as tilus
-from tests.caches import new_cache
+from tests.caches import in_force, new_cache
 from tilekit import config, float32, int32
 from tilekit.diag import ArgumentError, KernelError
 from tilekit.jit import arguments, dispatch, observer, session
@@ -119,15 +119,9 @@ def test_other_ways_to_give_the_same_still_work(scale):
 
 def test_an_option_that_changes_between_two_calls_is_heeded(scale, tmp_path):
     assert is_scaled(scale, 2.0)
-    before = dict(config.session_defaults())
-    try:
-        tilus.option.cache_dir(new_cache(tmp_path / "cache"))
+    with in_force(new_cache(tmp_path / "cache")) as folder:
         assert is_scaled(scale, 2.0)
-        assert scale.last.machine.config.cache_dir == tmp_path / "cache"
-    finally:
-        config.clear_session_defaults()
-        for name, value in before.items():
-            config.set_session_default(name, value)
+        assert scale.last.machine.config.cache_dir == folder
     assert is_scaled(scale, 2.0)
     assert scale.last.machine.config.cache_dir != tmp_path / "cache"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.caches import new_cache
+from tests.caches import in_force, new_cache
 from tests.promises.kernels import SCHEDULES, description, doubling, programs
-from tilekit import config, option, target
+from tilekit import config, target
 from tilekit.cache.programs import ProgramCache
 from tilekit.jit.tuning import build
 from tilekit.jit.tuning.build import Answer, Job, compile_all
@@ -27,13 +27,8 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def cache(tmp_path):
-    before = dict(config.session_defaults())
-    folder = new_cache(tmp_path / "cache")
-    option.cache_dir(folder)
-    yield folder
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
+    with in_force(new_cache(tmp_path / "cache")) as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import tilekit
-from tests.caches import new_cache
-from tilekit import config, float32, int32, option
+from tests.caches import in_force, new_cache
+from tilekit import float32, int32
 from tilekit.diag import ArgumentError, LanguageError
 from tilekit.jit import observer, progress
 from tilekit.jit.progress import TuningProgress
@@ -48,13 +48,8 @@ class Staged(tilekit.Script):
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    before = dict(config.session_defaults())
-    folder = new_cache(tmp_path_factory.mktemp("tuning") / "cache")
-    option.cache_dir(folder)
-    yield folder
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
+    with in_force(new_cache(tmp_path_factory.mktemp("tuning") / "cache")) as folder:
+        yield folder
 
 
 @pytest.fixture

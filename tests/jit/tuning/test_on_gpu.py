@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tilekit
-from tests.caches import new_cache
+from tests.caches import in_force, new_cache
 from tests.jit.tuning.gpus import REFUSED, AtOnce, Call, doubling, gpu
 from tests.kernels.matmul import scripts
 from tests.runtime.fake_gpu import CUresult
@@ -29,20 +29,15 @@ __all__ = ["gpu"]
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    before = dict(config.session_defaults())
-    folder = new_cache(tmp_path / "cache")
-    option.cache_dir(folder)
-    option.autotune(True)
-    option.bench_repeat(10)
-    option.bench_warmup(2)
     children: dict[int, GpuChild] = {}
     monkeypatch.setattr(gpu_child, "child", lambda index: children.setdefault(index, GpuChild(index)))
-    yield folder
+    with in_force(new_cache(tmp_path / "cache")) as folder:
+        option.autotune(True)
+        option.bench_repeat(10)
+        option.bench_warmup(2)
+        yield folder
     for child in children.values():
         child.close()
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import tilekit
-from tests.caches import new_cache
-from tilekit import config, float32, int32
+from tests.caches import in_force, new_cache
+from tilekit import float32, int32
 from tilekit.ir.functors import IRRewriter
 from tilekit.jit import observer
 from tilekit.runtime.compiled import CUBIN
@@ -24,12 +24,8 @@ N = 1000
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path):
-    before = dict(config.session_defaults())
-    tilekit.option.cache_dir(new_cache(tmp_path / "cache"))
-    yield
-    config.clear_session_defaults()
-    for name, value in before.items():
-        config.set_session_default(name, value)
+    with in_force(new_cache(tmp_path / "cache")):
+        yield
 
 
 def doubling():
