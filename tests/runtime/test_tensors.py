@@ -134,8 +134,12 @@ def test_other_things_are_not(thing: object) -> None:
         (np.zeros(4, [("a", "f4"), ("b", "u1")])["a"], "an array with steps of (5,) bytes has elements of 4: copy it"),
         (torch.zeros(2, dtype=torch.complex64), "a tensor of type torch.complex64 cannot be passed"),
         (torch.eye(2).to_sparse(), "a tensor of layout torch.sparse_coo has no plain memory: call .to_dense()"),
+        (
+            torch.zeros(2, dtype=torch.complex64).conj().imag,
+            "a view that torch negates as it is read holds other numbers",
+        ),
     ],
-    ids=["byte order", "complex", "text", "packed", "torch complex", "sparse"],
+    ids=["byte order", "complex", "text", "packed", "torch complex", "sparse", "negated"],
 )
 def test_what_no_kernel_can_read_is_a_sentence(tensor: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:

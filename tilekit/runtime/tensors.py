@@ -122,6 +122,8 @@ _NUMPY_DTYPES: dict[Any, DataType] = {}
 def _torch_facts(tensor: Any) -> TensorFacts:
     if tensor.layout is not _strided():
         raise ArgumentError("TK623", f"a tensor of layout {tensor.layout} has no plain memory: call .to_dense()")
+    if tensor.is_neg():
+        raise ArgumentError("TK623", "a view that torch negates as it is read holds other numbers: call .resolve_neg()")
     dtype = _TORCH_DTYPES.get(tensor.dtype)
     if dtype is None:
         dtype = _TORCH_DTYPES[tensor.dtype] = _counterpart(dtypes.from_torch, tensor.dtype)
