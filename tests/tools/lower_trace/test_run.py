@@ -366,6 +366,16 @@ def test_a_folder_that_is_removed_in_the_middle_costs_one_warning_and_is_written
         assert len(journal.read(folder.path).compiles) == 2 and journal.read(folder.path).ended
 
 
+def test_a_journal_that_alone_is_removed_is_written_anew(opened, warnings):
+    folder = opened()
+    kernel(folder)
+    folder.journal.unlink()
+    kernel(folder)
+    folder.recording.close()
+    assert warnings == [f"{folder.path} was deleted, so the trace is written there anew"]
+    assert len(journal.read(folder.path).compiles) == 2 and journal.read(folder.path).ended
+
+
 def test_case_09_real_compiles_in_eight_threads_tell_what_one_thread_tells(opened, softmax):
     folder = opened()
 

@@ -230,6 +230,8 @@ class Dumps(Listener):
 def _link(stored: Path, place: Path, text: Text) -> None:
     try:
         os.link(stored, place)
+    except FileExistsError:  # of a step that is told again, since the journal alone was deleted
+        return
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
