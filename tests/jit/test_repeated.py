@@ -201,6 +201,16 @@ def test_other_tensors_are_no_repetition(gpu: Gpu) -> None:
     assert gpu.launched[3:] == (y.data_ptr(), x.data_ptr())
 
 
+def test_a_view_that_torch_negates_as_it_is_read_takes_the_way_that_refuses_it(gpu: Gpu) -> None:
+    x, y = pair()
+    gpu.learned(x, y)
+    for strange in ((torch._neg_view(x), y), (x, torch._neg_view(y))):
+        launches = len(gpu.driver.launches)
+        with pytest.raises(ArgumentError, match="resolve_neg"):
+            gpu.handle(*gpu.call(*strange))
+        assert len(gpu.driver.launches) == launches
+
+
 def test_a_tensor_that_dies_takes_its_entry_with_it(gpu: Gpu) -> None:
     x, y = pair()
     gpu.learned(x, y)

@@ -107,7 +107,8 @@ class _Body:
             self.require(f"type({name}) is float and {float(kind.min_value)} <= {name} <= {float(kind.max_value)}")
 
     def _pointer(self, name: str, kind: PointerType, argument: Any) -> None:
-        self.require(f"(type({name}) is Tensor or type({name}) is Parameter) and {name}.is_contiguous()")
+        self.require(f"type({name}) is Tensor or type({name}) is Parameter")
+        self.require(f"{name}.is_contiguous() and not {name}.is_neg()")
         self.lines.append(f"p{name} = {name}.data_ptr(); r{name} = ref({name})")
         if not self.pointers:
             self.lines.append(f"device = {name}.get_device()")
