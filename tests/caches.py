@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches for tests that want one of their own."""
+"""Caches and options for tests that want their own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +20,17 @@ def new_cache(folder: Path) -> Path:
 @contextmanager
 def in_force(folder: Path) -> Iterator[Path]:
     """Use this cache folder for a while."""
-    before = dict(config._session)
-    option.cache_dir(folder)
-    try:
+    with options_kept():
+        option.cache_dir(folder)
         yield folder
+
+
+@contextmanager
+def options_kept() -> Iterator[None]:
+    """Within the block, options may be set; then they are as they were."""
+    before = dict(config.session_defaults())
+    try:
+        yield
     finally:
         config.clear_session_defaults()
         for name, value in before.items():

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tilekit
-from tests.caches import new_cache
+from tests.caches import new_cache, options_kept
 from tilekit import config, float32, target
 from tilekit.jit import session
 
@@ -48,14 +48,9 @@ class Untracked(Fills):
 
 @contextmanager
 def option(name: str, value: object) -> Iterator[None]:
-    before = dict(config.session_defaults())
-    config.set_session_default(name, value)
-    try:
+    with options_kept():
+        config.set_session_default(name, value)
         yield
-    finally:
-        config.clear_session_defaults()
-        for name, value in before.items():
-            config.set_session_default(name, value)
 
 
 @pytest.fixture(autouse=True)

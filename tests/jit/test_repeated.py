@@ -21,6 +21,7 @@ import pytest
 import torch
 
 import tilekit as tilus
+from tests.caches import options_kept
 from tests.runtime.fake_driver import CUresult, FakeDriver
 from tilekit import boolean, config, float32, int32, target
 from tilekit.diag import ArgumentError, KernelError, LaunchError
@@ -357,15 +358,13 @@ TRACER = Tracer()
     ids=["an option", "no options", "a cell", "a pipeline", "a trace", "a trace anew", "no trace"],
 )
 def test_what_changes_for_everybody_takes_a_longer_way(gpu: Gpu, change: Any) -> None:
-    call, before = gpu.learned(*pair()), dict(config.session_defaults())
-    try:
-        change()
-        assert gpu.repeated.again(call) is None
-    finally:
-        observer.untrace(TRACER)
-        config.clear_session_defaults()
-        for name, value in before.items():
-            config.set_session_default(name, value)
+    call = gpu.learned(*pair())
+    with options_kept():
+        try:
+            change()
+            assert gpu.repeated.again(call) is None
+        finally:
+            observer.untrace(TRACER)
 
 
 @pytest.mark.parametrize(

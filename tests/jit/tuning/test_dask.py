@@ -6,10 +6,9 @@ import time
 import pytest
 import torch
 
-from tests.caches import new_cache
+from tests.caches import in_force, new_cache
 from tests.jit.tuning.test_on_cpu import Staged
 from tests.kernels.matmul import scripts
-from tilekit import config, option
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -27,10 +26,7 @@ def client(tmp_path):
 
 @pytest.mark.slow
 def test_a_cluster_compiles_and_its_programs_are_here(client, tmp_path):
-    before = dict(config.session_defaults())
-    folder = new_cache(tmp_path / "cache")
-    option.cache_dir(folder)
-    try:
+    with in_force(new_cache(tmp_path / "cache")) as folder:
         Staged.__dict__.get("_handles", {}).clear()
         handle = Staged()
         x, y = torch.randn(1000), torch.zeros(1000)
@@ -42,17 +38,11 @@ def test_a_cluster_compiles_and_its_programs_are_here(client, tmp_path):
         compiled = client.run(lambda: "tilekit.drivers" in __import__("sys").modules)
         assert any(compiled.values()), "they were compiled there"
         assert not any(client.run(lambda: "torch" in __import__("sys").modules).values())
-    finally:
-        config.clear_session_defaults()
-        for name, value in before.items():
-            config.set_session_default(name, value)
 
 
 @pytest.mark.gpu
 def test_a_cluster_with_gpus_times_what_it_compiles(client, tmp_path):
-    before = dict(config.session_defaults())
-    option.cache_dir(new_cache(tmp_path / "cache"))
-    try:
+    with in_force(new_cache(tmp_path / "cache")):
         m, n, k = 1024, 1024, 512
         a, b = torch.randn(m, k, device="cuda").half(), torch.randn(k, n, device="cuda").half()
         c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.half)
@@ -65,7 +55,3 @@ def test_a_cluster_with_gpus_times_what_it_compiles(client, tmp_path):
         handle(m, n, k, a, b, c)
         assert handle.last.schedule == found.best.schedule
         assert (c.float() - a.float() @ b.float()).norm() / c.float().norm() < 1e-3
-    finally:
-        config.clear_session_defaults()
-        for name, value in before.items():
-            config.set_session_default(name, value)
