@@ -291,6 +291,8 @@ def test_a_size_may_be_a_tuple_or_have_a_name(world, add):
         ({"sizes": {"a": of_size(64)}, "make": of_size}, "make has no place"),
         ({"sizes": [64], "make": of_size, "args": (1,)}, "either arguments or sizes"),
         ({"args": of_size(64), "rounds": 0}, "rounds is how often"),
+        ({"args": of_size(64), "rounds": "5"}, "rounds is how often .*, not '5'"),
+        ({"args": of_size(64), "against": 3}, "against is a mapping from names to peers, not 3"),
         ({"args": of_size(64), "flops": lambda x: x}, "flops fails: it takes"),
     ],
 )

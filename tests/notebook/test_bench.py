@@ -54,6 +54,11 @@ def test_without_the_option_nothing_is_measured(defined: Notebook):
     assert len(ran.shown) == 1 and "tk-bench" not in ran.html
 
 
+def test_a_kernel_that_only_ran_in_check_mode_is_measured_all_the_same(defined: Notebook):
+    ran = defined.ran("%%tilus --check --bench\nagainst = {'torch': lambda x, y: x + y}\nadd(n, x, y, z)")
+    assert "checked all" in ran.text and "\ntorch " in ran.text and "compared with torch in float64" in ran.text
+
+
 def test_a_cell_that_launches_nothing_is_told_so(defined: Notebook):
     ran = defined.run("%%tilus --check --bench\nn")
     assert isinstance(ran.error, LanguageError) and ran.error.code == "TK802"

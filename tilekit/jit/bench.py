@@ -86,8 +86,12 @@ def _refused(script: str, why: str, help: str | None = None) -> ArgumentError:
 
 def bench(script: str, resolve: Resolve, sizes: Sequence[Size], asked: Asked) -> Bench:
     """Measure the kernel at every size; see `InstantiatedScript.bench`."""
-    if asked.rounds < 1:
-        raise _refused(script, f"rounds is how often each program takes its turn, not {asked.rounds}")
+    if not isinstance(asked.rounds, int) or asked.rounds < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refused(script, f"rounds is how often each program takes its turn, not {asked.rounds!r}")
+    if not isinstance(asked.against, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refused(
+            script, f"against is a mapping from names to peers, not {asked.against!r}", 'against={"torch": torch.add}'
+        )
     found = Bench(script)
     with _Shown(script, len(sizes)) as shown:
         for size in sizes:
@@ -181,8 +185,7 @@ class _OneSize:
         kernel.launch(launched)
         if kernel.machine.device.kind is DeviceKind.CUDA:
             launch_cuda.synchronize(kernel.machine.device.index)
-        runner = kernel.runner
-        assert runner is not None
+        runner = kernel.load()
         name = f"{kernel.script} (edited)" if kernel.patched else kernel.script
         return _Program(self._row(subject, name, ours=True), values, lambda: runner.launch(launched))
 

@@ -239,6 +239,10 @@ class Kernel:
         """What launches it, once it was launched; another one after an edit."""
         return self.__dict__.get("_runner")
 
+    def load(self) -> Runner:
+        """What launches it, also if all its launches were checked ones, which have a runner of their own."""
+        return self._runner
+
     @cached_property
     def _runner(self) -> Runner:
         return self._load(self.compiled)
