@@ -249,6 +249,8 @@ def test_blocks_that_wait_for_each_other_all_run():
         ({"name": "acc", "text": "self.attrs.warps = 2"}, "TK641.*Sums does nothing at line .*lines that do: "),
         ({"name": "acc", "text": "acc = acc + x", "step": 3}, r"TK641.*ran 3 times in block \(0, 0, 0\), so its last"),
         ({"name": "acc", "text": "acc = acc + x", "step": -1}, "TK641.*step counts from 0"),
+        ({"name": "acc", "line": "12"}, "TK641.*line is a whole number, not '12'"),
+        ({"name": "acc", "step": 1.5}, "TK641.*step is a whole number, not 1.5"),
         ({"name": "acc", "text": "acc = acc * 3.0"}, "TK642.*line .* does not run in block"),
         ({"name": "acc", "block": (0, 1)}, r"TK641.*Sums has no block \(0, 1\): its grid is \(2, 1, 1\)"),
         ({"name": "acc", "block": (0, 0, 0, 0)}, r"TK641.*block is up to three whole numbers, not \(0, 0, 0, 0\)"),

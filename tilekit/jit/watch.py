@@ -46,6 +46,9 @@ def watch(
             f"the source of {kernel.script} has changed since it was compiled, so its names are not known any more",
             help="run the cell that defines it again, and call the kernel",
         )
+    for what, given in (("line", line), ("step", step)):
+        if given is not None and not isinstance(given, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise errors.ArgumentError("TK641", f"{kernel.script}: {what} is a whole number, not {given!r}")
     text = Text(kernel.program, kernel)
     at = None if line is None else text.line_at(line)
     subjects = text.subjects(name, at)
