@@ -48,9 +48,17 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
     explain = actions.add_parser("explain", help="say what an entry was made of")
     explain.add_argument("key", help="the beginning of its key, as `ls` shows it")
     gc = actions.add_parser("gc", help="delete what was not used for longest")
-    gc.add_argument("--limit", type=int, help="the bytes that may stay; by default the limit in force")
+    gc.add_argument(
+        "--limit", type=_bytes, metavar="BYTES", help="the bytes that may stay; by default the limit in force"
+    )
     actions.add_parser("verify", help="read everything, and delete what is damaged")
     actions.add_parser("clear", help="delete everything")
+
+
+def _bytes(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
 
 
 def _cache(options: argparse.Namespace) -> int:

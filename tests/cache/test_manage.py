@@ -13,6 +13,7 @@ from tilekit.cache import fingerprint
 from tilekit.cache.programs import ProgramCache
 from tilekit.cache.scripts import ScriptFolder
 from tilekit.cache.specializations import SpecializationCache
+from tilekit.diag import ConfigError
 
 OPTIONS = b"target = sm_90a\ndevice = cpu\n"
 
@@ -77,6 +78,16 @@ def test_gc_obeys_the_limit_that_it_is_given(root, monkeypatch, capsys):
     code, text = run(monkeypatch, capsys, "gc", "--limit", "0")
     assert code == 0 and text.startswith("3 entries deleted, ")
     assert cache.ls().rows == ()
+
+
+def test_a_limit_that_is_no_number_of_bytes_deletes_nothing(root, monkeypatch, capsys):
+    for limit in ("-5", "1e9", "all"):
+        with pytest.raises(SystemExit):
+            run(monkeypatch, capsys, "gc", "--limit", limit)
+        assert f"'{limit}' is no whole number from 0 on" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="cache_limit takes a whole number, at least 0, not -5"):
+        cache.gc(-5)
+    assert len(cache.ls().rows) == 2
 
 
 def test_verify_deletes_what_is_damaged_and_nothing_else(root, monkeypatch, capsys):

@@ -56,7 +56,7 @@ def gc(limit: int | None = None, folder: str | Path | None = None) -> list[Entry
     """Delete what was not used for longest until at most `limit` bytes are left; by default, the limit in force."""
     from tilekit.cache import size
 
-    return size.collect(_root(folder), config.resolve().cache_limit if limit is None else limit)
+    return size.collect(_root(folder), config.resolve(None if limit is None else {"cache_limit": limit}).cache_limit)
 
 
 def verify(folder: str | Path | None = None) -> list[Path]:
