@@ -72,7 +72,7 @@ def summed():
 WRONG = [
     (SHARED, product, after("layout_inference", wrong_passes.DropBarrierPass(0)), "race"),
     (SHARED, product, after("dead_code_elimination#1", wrong_passes.SwapOffsetsPass()), "c_ptr["),
-    (SHARED, product, after("lower_load_store", wrong_passes.LateMaskPass()), "c_ptr[0, 63] is 0"),
+    (SHARED, product, after("lower_load_store", wrong_passes.LateMaskPass()), "c_ptr[0, 63] is nan"),
     (SHARED, product, after("lower_load_store", wrong_passes.NoMaskPass()), "out of bounds"),
     (Sums(), summed, after("bound_aware_simplify", wrong_passes.ShortLoopPass()), "y_ptr["),
     (SHARED, product, after("lower_assume", wrong_passes.NarrowSumPass()), "relative error"),
@@ -334,6 +334,16 @@ def test_case_89_a_pass_that_is_missing_is_named():
     with tilus.passes(without("layout_inference")):
         found = SHARED.bisect(*product())
     assert found.culprit == "without layout_inference"
+
+
+@needs_compiler
+def test_a_store_that_is_dropped_shows_although_a_call_before_has_left_the_right_numbers():
+    arguments = summed()
+    kernel = Sums()
+    kernel(*arguments)
+    with tilus.passes(after("let_propagation", wrong_passes.NoGlobalStorePass())):
+        found = kernel.bisect(*arguments)
+    assert found.culprit == "no_global_store" and found.fault.startswith("y_ptr[0] is nan")
 
 
 @needs_compiler

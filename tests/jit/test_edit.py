@@ -69,6 +69,13 @@ def test_a_harmless_edit_gives_the_same_result():
     assert found.generated_seconds > 0 and found.edited_seconds > 0
 
 
+def test_an_edit_that_stores_nothing_is_told_although_the_call_has_left_the_right_numbers():
+    _, kernel, x, y = called(70)
+    kernel.recompile(kernel.source.replace("int32_t tid", "if (n > 0) return;\n  int32_t tid", 1))
+    assert kernel.compare().difference.startswith("y_ptr[0] is nan and was ")
+    assert torch.equal(y, x * 2)
+
+
 def test_a_wrong_edit_is_told_with_the_first_difference():
     _, kernel, x, y = called(4)
     before = y.clone()

@@ -11,6 +11,7 @@ from tilekit.ir.instructions.memory import (
     LoadGlobalGenericInst,
     LoadGlobalInst,
     StoreGlobalGenericInst,
+    StoreGlobalInst,
 )
 from tilekit.ir.instructions.register import AllocateRegisterInst
 from tilekit.ir.instructions.shared import StoreSharedInst
@@ -112,6 +113,13 @@ class NoStorePass(WrongPass):
 
     def change(self, node):
         return None if node is self.last else node
+
+
+class NoGlobalStorePass(WrongPass):
+    """Forgets what is stored in global memory."""
+
+    def change(self, node):
+        return None if isinstance(node, StoreGlobalInst) else node
 
 
 class _Retyped(IRRewriter):

@@ -201,10 +201,18 @@ class _Search:
         """What is wrong with the program as it is written; else what it computes is expected of all others."""
         try:
             verify(self.program)
+            self._spoil_outputs()
             self._expected = self._simulated = self.trial.evaluate(self.program)
         except TilekitError as error:
             return self._said(error)
         return "" if against is None else self._fault_against(against)
+
+    def _spoil_outputs(self) -> None:
+        try:
+            _, lowered = self._finished(self.program, get_default_passes())
+        except Exception:  # it is told where the default steps are judged
+            return
+        self.trial.spoil_outputs(drivers.params_of(lowered))
 
     def _fault_against(self, against: Callable[..., Any]) -> str:
         _, lowered = self._finished(self.program, get_default_passes())

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tilekit.jit import held
+from tilekit.jit import contestants, held
 from tilekit.jit.agreement import host
 from tilekit.runtime import benchmark, tensors
 from tilekit.runtime.launch import LaunchStats
+from tilekit.runtime.manifest import Param
 from tilekit.runtime.tensors import Device
 
 _TURNS = 5
@@ -39,27 +40,30 @@ class Comparison:
 
 
 def compare(
-    names: Sequence[str], arguments: Sequence[Any], generated: Launch, edited: Launch, device: Device
+    params: Sequence[Param], arguments: Sequence[Any], generated: Launch, edited: Launch, device: Device
 ) -> Comparison:
     """Run both kernels; the arguments themselves stay as they are.
 
     Parameters
     ----------
-    names, arguments
-        The kernel's parameters and what the last call gave for them.
+    params, arguments
+        The generated kernel's parameters and what the last call gave for them.
     generated, edited
         Launch one or the other kernel.
     device
         Where they run.
     """
     ours, theirs = held.copies(arguments), held.copies(arguments)
+    passed = [(i, param) for i, param in enumerate(params) if tensors.is_tensor(arguments[i])]
+    for values in (ours, theirs):
+        contestants.spoil_outputs(values, passed)
     generated(ours)
     edited(theirs)
     difference, worst = "", 0.0
-    for name, mine, other in zip(names, ours, theirs, strict=True):
+    for param, mine, other in zip(params, ours, theirs, strict=True):
         if not tensors.is_tensor(mine):
             continue
-        found, error = _difference(name, host(mine), host(other))
+        found, error = _difference(param.name, host(mine), host(other))
         difference = difference or found
         worst = max(worst, error)
     times: dict[int, list[float]] = {0: [], 1: []}

@@ -68,10 +68,7 @@ class Subject:
         values = held.copies_of(self.args, written)
         if wide:
             values = [_widened(value) if tensors.is_tensor(value) else value for value in values]
-        read = [tensors.facts(values[i]).window for i, param in self._tensors() if param.read]
-        for i, param in self._tensors():
-            if param.written and not param.read and not _overlaps(tensors.facts(values[i]).window, read):
-                _spoil(values[i])
+        spoil_outputs(values, self._tensors())
         return values
 
     def call(self, peer: Peer, values: Sequence[Any]) -> Callable[[], Any]:
@@ -181,6 +178,14 @@ def _widened(tensor: Any) -> Any:
     if tensors.library_of(tensor) is Library.TORCH:
         return tensor.double() if tensor.is_floating_point() else tensor
     return tensor if tensor.dtype.kind in "biu" or "int" in tensor.dtype.name else tensor.astype(np.float64)
+
+
+def spoil_outputs(values: Sequence[Any], params: Sequence[tuple[int, Param]]) -> None:
+    """Spoil the tensors that are written and never read, so that nobody is right by what a call before has left."""
+    read = [tensors.facts(values[i]).window for i, param in params if param.read]
+    for i, param in params:
+        if param.written and not param.read and not _overlaps(tensors.facts(values[i]).window, read):
+            _spoil(values[i])
 
 
 def _spoil(tensor: Any) -> None:

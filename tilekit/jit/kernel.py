@@ -619,8 +619,9 @@ class Kernel:
             self._check_first(values)
         except KernelError as error:
             raise self._reported(error, checked=True) from error.__cause__
-        generated = self._load(self._untouched())
-        names = [parameter.name for parameter in self.compiled.manifest.params] if self.compiled is not None else []
+        untouched = self._untouched()
+        generated = self._load(untouched)
+        params = [] if untouched is None else untouched.manifest.params
         compare = importlib.import_module("tilekit.jit.compare").compare
 
         def edited(arguments: Sequence[Any]) -> LaunchStats:
@@ -629,7 +630,7 @@ class Kernel:
             except KernelError as error:
                 raise self._reported(error, checked=False) from error.__cause__
 
-        return compare(names, values, generated.launch, edited, self.machine.device)
+        return compare(params, values, generated.launch, edited, self.machine.device)
 
     def _untouched(self) -> CompiledProgram | None:
         """What the compiler makes of the script, with no edit at any stage."""

@@ -22,7 +22,7 @@ from tilekit.ir.instructions.semaphore import LockSemaphoreInst
 from tilekit.ir.machine import Steps
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.instruction_collector import collect
-from tilekit.jit import agreement, held
+from tilekit.jit import agreement, contestants, held
 from tilekit.jit.evaluated import as_memory
 from tilekit.jit.spec import TensorSpec
 from tilekit.lowir import scalar
@@ -30,6 +30,7 @@ from tilekit.lowir.scalar import Var
 from tilekit.runtime import tensors
 from tilekit.runtime.compiled import CheckRunner
 from tilekit.runtime.launch_cpu import choose_blocks
+from tilekit.runtime.manifest import Param
 
 # what takes so many times the steps, or the time, of the first program is taken to be endless
 _PATIENCE = 10
@@ -58,6 +59,11 @@ class Trial:
         indices = [evaluator.block_index(number, extents) for number in chosen]
         self._blocks: Literal["all"] | list[BlockIndex] = indices or "all"
         self.where = f"{f'all {total}' if self.sample is None else f'{self.sample} of {total}'} blocks, seed {seed}"
+
+    def spoil_outputs(self, params: Sequence[Param]) -> None:
+        """From now on, outputs begin without what a call before has left in them."""
+        self.arguments = self.copies()
+        contestants.spoil_outputs(self.arguments, [(number, params[number]) for number, _ in self._tensors()])
 
     def copies(self) -> list[Any]:
         return held.copies(self.arguments, on_cpu=True)
