@@ -26,18 +26,20 @@ def main() -> int:
         # nobody else needs it
         return importlib.import_module("tilekit.tools.lower_trace.cli").main(sys.argv[2:])
     options = parser.parse_args()
-    if options.command == "cache":
-        return _cache(options)
-    if not options.script.is_file():
+    if options.command == "run" and not options.script.is_file():
         parser.error(f"there is no file {options.script}")
-    aliases.install_as_tilus()
-    sys.argv = [str(options.script), *options.arguments]
-    sys.path.insert(0, str(options.script.resolve().parent))
     try:
-        runpy.run_path(str(options.script), run_name="__main__")
+        return _cache(options) if options.command == "cache" else _run(options)
     except TilekitError as error:
         print(error.to_ansi() if sys.stderr.isatty() else error.to_text(), file=sys.stderr)
         return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    aliases.install_as_tilus()
+    sys.argv = [str(options.script), *options.arguments]
+    sys.path.insert(0, str(options.script.resolve().parent))
+    runpy.run_path(str(options.script), run_name="__main__")
     return 0
 
 

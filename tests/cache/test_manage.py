@@ -90,6 +90,15 @@ def test_a_limit_that_is_no_number_of_bytes_deletes_nothing(root, monkeypatch, c
     assert len(cache.ls().rows) == 2
 
 
+def test_a_variable_that_means_nothing_is_told_in_two_lines(root, monkeypatch, capsys):
+    monkeypatch.setenv("TILEKIT_CACHE_LIMIT", "much")
+    monkeypatch.setattr(sys, "argv", ["tilekit", "cache", "ls"])
+    assert command.main() == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "ConfigError TK903: TILEKIT_CACHE_LIMIT='much' in the environment means nothing here"
+    assert told[1:] == ["  help: set it to a whole number, at least 0, or unset it"]
+
+
 def test_verify_deletes_what_is_damaged_and_nothing_else(root, monkeypatch, capsys):
     assert cache.verify() == []
     used = (root / "programs" / "bbb" / "entry.json").stat().st_mtime
