@@ -275,6 +275,12 @@ def test_a_budget_reads_as_people_write_it(budget, seconds):
     assert session.seconds_of(budget) == seconds
 
 
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "two"])
+def test_jobs_that_are_no_number_of_processes_are_refused(handle, jobs):
+    with pytest.raises(ArgumentError, match=f"jobs is how many processes compile, from 1 on, not {jobs!r}"):
+        handle.tune(*arguments(), jobs=jobs)
+
+
 @pytest.mark.parametrize("budget", ["soon", "5 parsecs", "min", ""])
 def test_a_budget_that_means_nothing_is_refused(handle, budget):
     with pytest.raises(ArgumentError, match="a budget is seconds"):

@@ -163,6 +163,8 @@ def tune(
 
     Whatever ends it early, what was measured counts.
     """
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise errors.ArgumentError("TK636", f"jobs is how many processes compile, from 1 on, not {jobs!r}")
     deadline = None if budget is None else time.monotonic() + budget
     session = Session(space, key, arguments, deadline)
     with space.tuning:
