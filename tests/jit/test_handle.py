@@ -138,6 +138,14 @@ def test_keywords_and_defaults_bind_as_in_python():
     assert (x == 1.125).all()
 
 
+@pytest.mark.parametrize("device", ["gpu", "cuda:0", "meta"])
+def test_a_device_that_is_none_of_ours_is_refused(device):
+    handle = Fill(7.0)
+    for asked in (handle.compile, handle.explain):
+        with pytest.raises(ArgumentError, match=f"TK630.* is compiled for cuda or cpu, not for '{device}'"):
+            asked(1000, 1.0, spec(float32, (1000,)), device=device)
+
+
 def test_compile_needs_no_data():
     handle = Fill(7.0)
     instance = handle.compile(1000, 1.0, spec(float32, (1000,)), target="sm_80", device="cpu")

@@ -553,6 +553,8 @@ class InstantiatedScript:
         self, args: Sequence[Any], kwargs: Mapping[str, Any], target: str | Target | None, device: str | None
     ) -> tuple[JitInstance, Machine]:
         """What is compiled for arguments that may have no data, and for which machine."""
+        if device not in (None, "cpu", "cuda"):
+            raise errors.ArgumentError("TK630", f"{self.script_name} is compiled for cuda or cpu, not for {device!r}")
         call = self._checked(args, kwargs, allow_specs=True)
         where = call.device if device is None else Device(DeviceKind(device))
         return self._instance(call.key), self._machine(where or Device(DeviceKind.CUDA), _target(target))
