@@ -314,6 +314,25 @@ def test_specs_describe_tensors_only_where_there_is_no_launch():
         scale.compile(300, 1.0, tensor, device="cpu")
 
 
+@pytest.mark.parametrize(
+    "dtype, shape, says",
+    [
+        ("float32", (4,), "the dtype of a spec is one of tilekit's, such as float16, not 'float32'"),
+        (float16, (4, -1), r"the shape of a spec is whole numbers from 0 on, not \(4, -1\)"),
+        (float16, "ab", "the shape of a spec is whole numbers from 0 on, not 'ab'"),
+    ],
+)
+def test_what_describes_no_tensor_is_refused(dtype, shape, says):
+    with pytest.raises(ArgumentError, match=f"TK623: {says}"):
+        spec(dtype, shape)
+
+
+@pytest.mark.parametrize("asked", [{"seed": -1}, {"seed": 0.5}, {"blocks": 0}, {"blocks": "some"}])
+def test_a_check_is_of_some_blocks_in_some_order(asked):
+    with pytest.raises(ArgumentError, match=r"TK625 in a call of Scale.*: (seed|blocks) is .*, not"):
+        scale.check(300, 2.0, torch.ones(300), **asked)
+
+
 def test_a_refused_call_leaves_its_tensors_alone():
     before = x.clone()
     for args in [(2**31, 2.0, x), (300, 1j, x), (300, 2.0, x.double())]:

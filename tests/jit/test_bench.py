@@ -294,6 +294,12 @@ def test_a_size_may_be_a_tuple_or_have_a_name(world, add):
         ({"args": of_size(64), "rounds": "5"}, "rounds is how often .*, not '5'"),
         ({"args": of_size(64), "against": 3}, "against is a mapping from names to peers, not 3"),
         ({"args": of_size(64), "flops": lambda x: x}, "flops fails: it takes"),
+        ({"args": of_size(64), "flops": "x"}, "flops is a number from 0 on, not 'x'"),
+        ({"args": of_size(64), "bytes": -1}, "bytes is a number from 0 on, not -1"),
+        ({"args": of_size(64), "tolerance": abs}, "tolerance is a number from 0 on, not"),
+        ({"sizes": 5, "make": of_size}, "sizes is a list of sizes, .* not 5"),
+        ({"sizes": [], "make": of_size}, r"sizes is a list of sizes, .* not \[\]"),
+        ({"sizes": [64], "make": lambda n: 1 / 0}, "make fails: ZeroDivisionError"),
     ],
 )
 def test_what_cannot_be_measured_is_said(world, add, given, says):

@@ -205,3 +205,11 @@ def _signature(script: str, params: CallParameters) -> str:
         text = f"{name}: {kind.__name__ if isinstance(kind, type) else kind}"
         parts.append(text if default is inspect.Parameter.empty else f"{text} = {default!r}")
     return f"its form is {script}({', '.join(parts)})"
+
+
+def require_sample(blocks: object, seed: object) -> None:
+    """Refuse what names no blocks of a grid, or no order of theirs."""
+    if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
+        raise errors.ArgumentError("TK625", f'blocks is "all" or how many, not {blocks!r}')
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise errors.ArgumentError("TK625", f"seed is a whole number from 0 on, not {seed!r}")

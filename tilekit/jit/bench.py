@@ -60,6 +60,10 @@ def sizes_of(script: str, args: Sequence[Any], sizes: Sizes, make: Callable[...,
         return [Size("", None, lambda: tuple(args))]
     if args:
         raise _refused(script, "it takes either arguments or sizes, not both")
+    if isinstance(sizes, str) or not isinstance(sizes, (Sequence, Mapping)) or not len(sizes):
+        raise _refused(
+            script, f"sizes is a list of sizes, or a mapping from names to arguments, not {sizes!r}", _EXAMPLE
+        )
     if isinstance(sizes, Mapping):
         if make is not None:
             raise _refused(script, "a mapping of sizes says itself how they are made, so make has no place")
@@ -92,6 +96,10 @@ def bench(script: str, resolve: Resolve, sizes: Sequence[Size], asked: Asked) ->
         raise _refused(
             script, f"against is a mapping from names to peers, not {asked.against!r}", 'against={"torch": torch.add}'
         )
+    for name in ("flops", "bytes", "tolerance"):
+        value = getattr(asked, name)
+        if not (value is None or _is_amount(value) or (name != "tolerance" and callable(value))):
+            raise _refused(script, f"{name} is a number from 0 on, not {value!r}")
     found = Bench(script)
     with _Shown(script, len(sizes)) as shown:
         for size in sizes:
@@ -112,6 +120,10 @@ def bench(script: str, resolve: Resolve, sizes: Sequence[Size], asked: Asked) ->
             found.notes.append(f"interrupted{f' at {size.label}' if size.label else ''}: what was done is here")
             break
     return found
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
 
 def _is_interrupt(error: BaseException) -> bool:
@@ -142,7 +154,10 @@ class _OneSize:
         self._rows: list[Row] = []
 
     def measure(self, resolve: Resolve) -> None:
-        made = self._size.make()
+        try:
+            made = self._size.make()
+        except Exception as error:
+            raise _refused(self._found.script, f"make fails: {words(error)}", _EXAMPLE) from error
         subject = resolve(tuple(made) if isinstance(made, (tuple, list)) else (made,))
         device = subject.kernel.machine.device
         watch = Watch(device)

@@ -18,6 +18,7 @@ from tilekit.diag.sources import Sources
 from tilekit.diag.span import Span
 from tilekit.events import CLEAN, PATCHED, Edited
 from tilekit.jit import assumed, held, observer, placing, precheck, printing, session, summary
+from tilekit.jit.arguments import require_sample
 from tilekit.jit.history import History
 from tilekit.jit.observer import Identity
 from tilekit.jit.progress import Launching
@@ -295,8 +296,7 @@ class Kernel:
         KernelError
             The first thing that is wrong, with `data`: kind, tensor, index, first, second, hint.
         """
-        if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
-            raise ArgumentError("TK625", f'{self.script}: blocks is "all" or how many, not {blocks!r}')
+        require_sample(blocks, seed)
         if not self.can_be_checked:
             raise ArgumentError(
                 "TK635",

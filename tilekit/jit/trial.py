@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from tilekit import dtypes
-from tilekit.diag import errors
 from tilekit.dtypes import DataType
 from tilekit.ir import evaluator
 from tilekit.ir.evaluator.evaluate import STEP_LIMIT, BlockIndex
@@ -23,6 +22,7 @@ from tilekit.ir.machine import Steps
 from tilekit.ir.prog import Program
 from tilekit.ir.tools.instruction_collector import collect
 from tilekit.jit import agreement, contestants, held
+from tilekit.jit.arguments import require_sample
 from tilekit.jit.evaluated import as_memory
 from tilekit.jit.spec import TensorSpec
 from tilekit.lowir import scalar
@@ -41,10 +41,7 @@ class Trial:
     """One set of arguments, which stay as they are; what runs on copies of them gives back those copies."""
 
     def __init__(self, program: Program, arguments: Sequence[Any], blocks: Literal["all"] | int, seed: int) -> None:
-        if not (blocks == "all" or (isinstance(blocks, int) and not isinstance(blocks, bool) and blocks > 0)):
-            raise errors.ArgumentError("TK625", f'blocks is "all" or how many, not {blocks!r}')
-        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise errors.ArgumentError("TK625", f"seed is a whole number from 0 on, not {seed!r}")
+        require_sample(blocks, seed)
         self._params = program.function.params
         self.arguments = [_random(each, [seed, number]) for number, each in enumerate(arguments)]
         self.seed = seed

@@ -281,7 +281,7 @@ def test_jobs_that_are_no_number_of_processes_are_refused(handle, jobs):
         handle.tune(*arguments(), jobs=jobs)
 
 
-@pytest.mark.parametrize("budget", ["soon", "5 parsecs", "min", ""])
+@pytest.mark.parametrize("budget", ["soon", "5 parsecs", "min", "", -1, float("nan")])
 def test_a_budget_that_means_nothing_is_refused(handle, budget):
     with pytest.raises(ArgumentError, match="a budget is seconds"):
         handle.tune(*arguments(), budget=budget)

@@ -210,9 +210,9 @@ def best_of(results: Mapping[int, Measurement]) -> int | None:
 
 def seconds_of(budget: float | str) -> float:
     """A budget in seconds: a number, or text such as "5 min", "90 s", "1 h"."""
-    if not isinstance(budget, str):
+    if isinstance(budget, (int, float)) and budget >= 0:
         return float(budget)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w*)\s*", budget)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(\w*)\s*", str(budget))
     if found is None or found[2] not in _UNITS:
         raise errors.ArgumentError("TK636", f'a budget is seconds, or text such as "5 min", not {budget!r}')
     return float(found[1]) * _UNITS[found[2]]
