@@ -48,7 +48,7 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("ls", help="list the programs, the last used first")
     explain = actions.add_parser("explain", help="say what an entry was made of")
-    explain.add_argument("key", help="the beginning of its key, as `ls` shows it")
+    explain.add_argument("key", help="the beginning of its key, as `ls` shows it; * for all")
     gc = actions.add_parser("gc", help="delete what was not used for longest")
     gc.add_argument(
         "--limit", type=_bytes, metavar="BYTES", help="the bytes that may stay; by default the limit in force"
@@ -70,7 +70,9 @@ def _cache(options: argparse.Namespace) -> int:
         case "ls":
             print(manage.ls(root))
         case "explain":
-            print(manage.explain(root, options.key))
+            found = manage.explain(root, options.key)
+            print(found or f"nothing in {root} has a key that begins with {options.key!r}")
+            return 0 if found else 1
         case "gc":
             gone = size.collect(root, settings.cache_limit if options.limit is None else options.limit)
             print(f"{len(gone)} entries deleted, {sum(entry.nbytes for entry in gone)} bytes")

@@ -68,8 +68,9 @@ def test_explain_says_what_an_entry_was_made_of(root, monkeypatch, capsys):
     assert "  scale(block=64)\n" in text and "target = sm_90a" in text and "module/lib.so" in text
     _, text = run(monkeypatch, capsys, "explain", "*")
     assert "ccc" in text and "aaa" in text
-    _, text = run(monkeypatch, capsys, "explain", "zzz")
-    assert text == f"nothing in {root} has a key that begins with zzz\n"
+    for key in ("zzz", "", "../..", "[a-z]"):
+        code, text = run(monkeypatch, capsys, "explain", key)
+        assert (code, text) == (1, f"nothing in {root} has a key that begins with {key!r}\n")
 
 
 def test_gc_obeys_the_limit_that_it_is_given(root, monkeypatch, capsys):

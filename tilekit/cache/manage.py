@@ -69,11 +69,13 @@ def ls(root: Path) -> Listing:
     return Listing(root, tuple(sorted(rows, key=lambda row: -row.used)), transpiled, total)
 
 
-def explain(root: Path, key: str) -> str:
-    """What an entry whose key begins so was made of."""
-    found = sorted(path for kind in size.ENTRIES for path in (root / kind).glob(f"{_plain(key)}*"))
+def explain(root: Path, key: str) -> str | None:
+    """What the entries whose keys begin so were made of, or all of them for "*"; None if there are none."""
+    if key != "*" and not key.isalnum():  # another pattern, or a path, would mean more
+        return None
+    found = sorted(path for kind in size.ENTRIES for path in (root / kind).glob(f"{key.strip('*')}*"))
     if not found:
-        return f"nothing in {root} has a key that begins with {key}"
+        return None
     names = dict(_names(root))
     return "\n\n".join(_explained(folder, names) for folder in found)
 
@@ -152,11 +154,6 @@ def _explained(folder: Path, names: Mapping[str, tuple[str, str]]) -> str:
             lines.append(f"  {made['script']} {made['specialization']}, {schedules}; made of")
             lines += [f"  {name}: {text}" for name, text in made["inputs"].items()]
     return "\n".join(lines)
-
-
-def _plain(key: str) -> str:
-    """A key without what a pattern would mean."""
-    return "".join(c for c in key if c.isalnum())
 
 
 def _count(number: int, what: str) -> str:
