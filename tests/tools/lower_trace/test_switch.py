@@ -23,7 +23,7 @@ from tilekit.ir.prog import Program
 from tilekit.jit import observer
 from tilekit.toolchain import host
 from tilekit.tools import lower_trace as lt
-from tilekit.tools.lower_trace import journal, session
+from tilekit.tools.lower_trace import journal, naming, session
 from tilekit.transforms import after
 
 ON = {"TL_LOWER_TRACE": "html"}
@@ -549,7 +549,7 @@ def test_a_trace_that_is_deleted_in_the_middle_of_a_compile_is_whole(tmp_path, c
 
 
 def test_a_list_of_runs_that_cannot_be_written_is_one_line_and_the_trace_goes_on(tmp_path, capfd):
-    (index := tmp_path / "pytest" / "index.html").mkdir(parents=True)
+    (index := tmp_path / naming.script_name() / "index.html").mkdir(parents=True)
     with tilekit.tracing("html", tmp_path) as t:
         compiled(scaling(2.0))
     told = [line for line in capfd.readouterr().err.splitlines() if "index.html" in line]
@@ -558,13 +558,13 @@ def test_a_list_of_runs_that_cannot_be_written_is_one_line_and_the_trace_goes_on
 
 
 def test_a_file_in_place_of_the_folder_of_the_passes_is_one_line(tmp_path, capfd):
-    (file := tmp_path / "pytest" / "ir").parent.mkdir()
+    (file := tmp_path / naming.script_name() / "ir").parent.mkdir()
     file.write_text("mine")
     with tilekit.tracing("html", tmp_path) as t:
         kernel = compiled(scaling(2.0))
     (told,) = [line for line in capfd.readouterr().err.splitlines() if str(file) in line]
     assert told.startswith("tilekit: CANNOT-UPDATE ") and told.endswith(f".tir: {file} is no folder")
-    assert kernel.source == (tmp_path / "pytest" / "codegen.cpp").read_text()
+    assert kernel.source == (file.parent / "codegen.cpp").read_text()
     assert journal.read(t.folder).ended and file.read_text() == "mine"
 
 
