@@ -197,6 +197,19 @@ def test_case_89_a_program_that_differs_from_its_reference_is_all_bad():
     assert found.fault.startswith("y_ptr[")
 
 
+@needs_compiler
+def test_a_pass_that_changes_programs_in_place_spoils_none_for_others():
+    m, n, x, y = summed()
+    handle = Sums()
+    with tilus.passes(after("let_propagation", wrong_passes.InPlacePass())):
+        handle(m, n, x, y)
+        assert not torch.allclose(y, x.sum(0), atol=1e-4)
+        assert handle.bisect(m, n, x, y).culprit == wrong_passes.InPlacePass().name
+    handle(m, n, x, y)
+    assert torch.allclose(y, x.sum(0), atol=1e-4)
+    assert handle.bisect(m, n, x, y).outcome is Outcome.GOOD
+
+
 def test_bisection_changes_no_argument():
     m, n, x, y = summed()
     kept = x.clone()

@@ -67,7 +67,7 @@ def _compiled(
     if found is None or Fanout(sinks).traces:
         # the compiler is loaded by the first kernel that needs it
         build_program = importlib.import_module("tilekit.drivers").build_program
-        given = specialized.program, *machine.terms, sinks
+        given = specialized.given_to(machine.pipeline), *machine.terms, sinks
         return build_program(*given, on_stage=on_stage, pipeline=machine.pipeline)
     edit = Fanout(sinks).codegen(found.source)
     if edit is None:
@@ -81,4 +81,4 @@ def _show_passes(identity: Identity, specialized: Specialized, machine: Machine,
         with observer.listening(identity, cached=False, sources=sources) as sinks:
             tracing = [sink for sink in sinks if sink.traces]
             drivers = importlib.import_module("tilekit.drivers")
-            drivers.generate_source(specialized.program, machine.target, tracing, machine.pipeline)
+            drivers.generate_source(specialized.given_to(machine.pipeline), machine.target, tracing, machine.pipeline)

@@ -155,7 +155,7 @@ class JitInstance:
                 self.sources,
                 _gpus,
             )
-            return Specialized.of(made.program)
+            return Specialized.of(made.program, lambda: self.transpile(number))
         except TilekitError as error:
             return FailedSchedule(self.schedules[number], error)
         except RecursionError:  # its text may nest deeper than what it was made of

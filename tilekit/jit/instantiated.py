@@ -278,7 +278,7 @@ class InstantiatedScript:
                 return kernel.bisect(*call.launch, against=against, blocks=blocks, seed=seed)
             found, bisect = instance.first_program(), importlib.import_module("tilekit.jit.bisect")
             asked = {"against": against, "blocks": blocks, "seed": seed, "sources": self.sources}
-            made = bisect.bisect(self.script_name, found.written, bisect.route_of(machine), call.launch, **asked)
+            made = bisect.bisect(self.script_name, found.fresh(), bisect.route_of(machine), call.launch, **asked)
             if made.is_good and refused is not None:  # no step of the compiler is to blame, so an edit is
                 raise refused
             return made

@@ -127,6 +127,11 @@ class Kernel:
         """The tile program, as it was transpiled."""
         return self.specialized.written
 
+    def _given(self) -> Program:
+        """The program for passes to work on."""
+        pipeline = self.machine.pipeline
+        return self.program if pipeline is None else self.specialized.given_to(pipeline)
+
     @property
     def schedules(self) -> Schedules | None:
         """Every schedule that it could have been built with, and what is known of each."""
@@ -250,7 +255,7 @@ class Kernel:
 
     def _load(self, compiled: CompiledProgram | None) -> Runner:
         if compiled is None:
-            program, pipeline = self.program, self.machine.pipeline
+            program, pipeline = self._given(), self.machine.pipeline
             if pipeline is not None:
                 program = _drivers().optimize_program(program, pipeline=pipeline)
             return importlib.import_module("tilekit.jit.evaluated").Evaluated(program)
@@ -478,7 +483,7 @@ class Kernel:
         found = importlib.import_module("tilekit.jit.bisect")
         route = found.route_of(self.machine, self.compiled, self._load_checked)
         asked = {"against": against, "blocks": blocks, "seed": seed}
-        return found.bisect(self.name, self.program, route, values, sources=self.sources, **asked)
+        return found.bisect(self.name, self.specialized.fresh(), route, values, sources=self.sources, **asked)
 
     def bench(
         self,
@@ -592,7 +597,8 @@ class Kernel:
             raise ArgumentError("TK625", f"{self.script}: recompile_after takes the text of a program, not {text!r}")
         made = self._require_compiled("compiles nothing")
         edits = {**(made.generated or made).tile_texts, step: text}
-        given = self.specialized.program, edits, *self.machine.terms, self.machine.pipeline
+        program = self.specialized.given_to(self.machine.pipeline)
+        given = program, edits, *self.machine.terms, self.machine.pipeline
         try:
             made = _drivers().build_from(*given)
         except TilekitError as error:
@@ -637,7 +643,7 @@ class Kernel:
         base = self.generated
         if base is None or not base.tile_edits:
             return base
-        given = self.specialized.program, *self.machine.terms
+        given = self.specialized.given_to(self.machine.pipeline), *self.machine.terms
         return _drivers().build_program(*given, pipeline=self.machine.pipeline)
 
     def _use(self, compiled: CompiledProgram | None) -> None:
@@ -660,7 +666,7 @@ class Kernel:
     def source(self) -> str:
         """The CUDA C that runs: generated, or edited by a person."""
         if self.compiled is None:
-            made, _ = _drivers().generate_source(self.program, self.machine.target, pipeline=self.machine.pipeline)
+            made, _ = _drivers().generate_source(self._given(), self.machine.target, pipeline=self.machine.pipeline)
             return made.text
         return self.compiled.source
 
@@ -735,7 +741,7 @@ class Kernel:
         """Every pass with the program before and after; of a cached kernel, compiled once more to look at."""
         if self.compiled is not None and self.compiled.recorder is not None:
             return self.compiled.recorder
-        return _drivers().record(self.program, self.machine.target, self.machine.pipeline)
+        return _drivers().record(self._given(), self.machine.target, self.machine.pipeline)
 
     def page(self, name: str, make: Callable[[Recorder], str]) -> str:
         """A text made of its passes; of a kernel from the cache, the one that was made when it was compiled."""

@@ -41,6 +41,7 @@ from tilekit.runtime import device
 
 if TYPE_CHECKING:
     from tilekit.ir.prog import Program
+    from tilekit.transforms.custom import Pipeline
 
 # the number of a syntax node in its function, in its caller, and so on; a span's fields where there is no such node
 Place = list[Any]
@@ -58,16 +59,16 @@ class Specialized:
     strided: frozenset[str]
     assumptions: tuple[Assumption, ...] | None
     find_spans: Callable[[], Sequence[Span | None]]
-    # how to make it from the script; None for one that was just made so
-    transpile: Callable[[], Specialized | FailedSchedule] | None = None
+    # how to make it from the script; None for whoever asks for its text alone
+    transpile: Callable[[], Specialized | FailedSchedule] | None
 
     @staticmethod
-    def of(program: Program) -> Specialized:
-        """A program that was just transpiled."""
+    def of(program: Program, transpile: Callable[[], Specialized | FailedSchedule]) -> Specialized:
+        """A program that `transpile` has just made."""
         views = importlib.import_module("tilekit.ir.tools.views")
         strided = frozenset(views.strided_pointers(program))
-        made = Specialized(str(program), strided, assumed.of_program(program), program.line_spans)
-        made.__dict__["program"] = program
+        made = Specialized(str(program), strided, assumed.of_program(program), program.line_spans, transpile)
+        made.__dict__["program"] = made.__dict__["written"] = program
         return made
 
     @cached_property
@@ -77,6 +78,13 @@ class Specialized:
     @cached_property
     def program(self) -> Program:
         """The program as IR: to compile it, its text is enough."""
+        return self._parsed()
+
+    def given_to(self, pipeline: Pipeline | None) -> Program:
+        """The program for passes to work on; those of a person get one of their own, which they may spoil."""
+        return self.program if pipeline is None else self._parsed()
+
+    def _parsed(self) -> Program:
         # the compiler is loaded by the first who looks
         parser = importlib.import_module("tilekit.ir.text.parser")
         return parser.parse_program(self.text, self.line_spans)
@@ -87,8 +95,15 @@ class Specialized:
 
         Where the script has changed since, or cannot be read any more, it is the program of the text.
         """
+        return self._transpiled() or self.program
+
+    def fresh(self) -> Program:
+        """The same made anew, for those who may spoil it."""
+        return self._transpiled() or self._parsed()
+
+    def _transpiled(self) -> Program | None:
         again = None if self.transpile is None else self.transpile()
-        return again.program if isinstance(again, Specialized) and again.text == self.text else self.program
+        return again.program if isinstance(again, Specialized) and again.text == self.text else None
 
 
 @dataclass(frozen=True)
